@@ -1,0 +1,76 @@
+"""What can go wrong with a capture file. The tree is flat; each error carries its data and makes its own sentence.
+
+CaptureError
+├── CannotOpen           the system would not open it
+├── NotACapture          the file is something else, or its preamble is destroyed
+├── UnsupportedCapture   a capture, of a version or with features that this reader does not know
+├── RecordError          a record whose checksum is right and whose body is not what FORMAT.md says
+└── CaptureWriteError    the file could not be created or written
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class CaptureError(Exception):
+    """Base of every error of this package; `str()` is one sentence for people."""
+
+
+@dataclass(eq=False)
+class CannotOpen(CaptureError):
+    """`why` is what the system answered."""
+
+    file: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: cannot be opened: {self.why}"
+
+
+@dataclass(eq=False)
+class NotACapture(CaptureError):
+    """`why` is a clause that follows "not a capture: "; `offset` is where it was seen, in bytes."""
+
+    file: str
+    why: str
+    offset: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}: not a capture: {self.why} (offset {self.offset})"
+
+
+@dataclass(eq=False)
+class UnsupportedCapture(CaptureError):
+    """A newer layout: `found` says what the file asks for, `known` what this reader has."""
+
+    file: str
+    found: str
+    known: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.file}: a capture of {self.found}, which this reader does not know "
+            f"(it reads {self.known}); use a newer capture-replay"
+        )
+
+
+@dataclass(eq=False)
+class RecordError(CaptureError):
+    """A record body that breaks the specification; `why` names the key."""
+
+    why: str
+
+    def __str__(self) -> str:
+        return self.why
+
+
+@dataclass(eq=False)
+class CaptureWriteError(CaptureError):
+    """The capture could not be created or written; `why` says what the system answered and what to do."""
+
+    file: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.why}"

@@ -1,0 +1,161 @@
+"""The bytes around a record: preamble, record head and tail, trailer, and the checksum that covers them.
+
+Pure functions over bytes; FORMAT.md sections 2 to 5 are the text of this module. The checksum is CRC-32C (Castagnoli,
+RFC 3720 B.4), seeded with the file's id, so that the records of one capture never pass for those of another, and
+masked as LevelDB masks it, so that a checksum of bytes that hold checksums stays a good checksum.
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+from crc32c import crc32c
+
+Buffer = bytes | bytearray | memoryview
+
+MAGIC: Final = b"\x89GCAP\r\n\x1a"  # a byte above 7 bits, CR LF and Ctrl-Z: each catches one kind of mangled transfer
+END_MAGIC: Final = b"\x89GCEND\r\n"
+SYNC: Final = b"\xc4REC"  # begins with a byte that is neither zero nor text
+MAJOR: Final = 1
+MINOR: Final = 0
+KNOWN_FEATURES: Final = 0  # incompatible-feature bits that this code understands
+
+_PREAMBLE = struct.Struct("<8sHHI8sI")
+_HEAD = struct.Struct("<4sBBHQI")
+_TRAILER = struct.Struct("<QQ8sI")
+_CRC = struct.Struct("<I")
+
+PREAMBLE_SIZE: Final = 32
+HEAD_SIZE: Final = 24
+TAIL_SIZE: Final = 4
+TRAILER_SIZE: Final = 40
+MAX_BODY: Final = 2**32 - 1 - 256  # msgpack's bin 32, less room for the other keys of the map
+_MASK_DELTA = 0xA282EAD8
+
+
+class RecordType(enum.IntEnum):
+    """0 is never valid (zeroed disk blocks); 1 to 127 are critical; 128 to 255 may be skipped by who does not know."""
+
+    META = 1
+    SCHEMA = 2
+    CALL = 3
+    HEADERS = 4
+    MESSAGE = 5
+    HALF_CLOSE = 6
+    CANCEL = 7
+    STATUS = 8
+    GAP = 9
+    CHECKPOINT = 10
+    FOOTER = 11
+    NOTE = 128
+
+
+FIRST_SKIPPABLE: Final = 128
+KNOWN_FLAGS: Final = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Preamble:
+    """The first 32 bytes. `features` are the incompatible-feature bits, `file_id` is 8 random bytes."""
+
+    major: int
+    minor: int
+    features: int
+    file_id: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A record's head, proven by its checksum. `length` is the body's, in bytes."""
+
+    type: int
+    flags: int
+    seq: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trailer:
+    """The last 40 bytes of a file that was closed cleanly."""
+
+    footer_offset: int
+    record_count: int
+    file_id: bytes
+
+
+def mask(crc: int) -> int:
+    """LevelDB's masking of a checksum: rotate right by 15 bits and add a constant."""
+    return ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF
+
+
+def seed_of(file_id: bytes) -> int:
+    """The running CRC-32C after the file's id, with which every record checksum begins."""
+    return crc32c(file_id)
+
+
+def pack_preamble(preamble: Preamble) -> bytes:
+    """32 bytes."""
+    body = _PREAMBLE.pack(MAGIC, preamble.major, preamble.minor, preamble.features, preamble.file_id, 0)
+    return body + _CRC.pack(mask(crc32c(body)))
+
+
+def parse_preamble(data: Buffer) -> Preamble | str:
+    """Take the first 32 bytes apart; a str says what is wrong with them."""
+    if bytes(data[:8]) != MAGIC:
+        return "it does not begin with the capture magic"
+    if len(data) < PREAMBLE_SIZE:
+        return f"its preamble is cut after {len(data)} of {PREAMBLE_SIZE} bytes"
+    _, major, minor, features, file_id, reserved = _PREAMBLE.unpack(data[:28])
+    if _CRC.unpack(data[28:32])[0] != mask(crc32c(bytes(data[:28]))):
+        return "the checksum of its preamble is wrong"
+    if reserved:
+        return "a reserved field of its preamble is not zero"
+    return Preamble(major, minor, features, file_id)
+
+
+def pack_head(seed: int, kind: int, flags: int, seq: int, length: int) -> bytes:
+    """24 bytes: the head and its checksum."""
+    head = _HEAD.pack(SYNC, kind, flags, 0, seq, length)
+    return head + _CRC.pack(mask(crc32c(head, seed)))
+
+
+def parse_head(seed: int, data: Buffer) -> Head | None:
+    """A proven head from 24 bytes, or None. Nothing of an unproven head is to be used, its length least of all."""
+    sync, kind, flags, reserved, seq, length = _HEAD.unpack(data[:20])
+    if sync != SYNC or _CRC.unpack(data[20:24])[0] != mask(crc32c(data[:20], seed)):
+        return None
+    if reserved or kind == 0 or seq == 0:
+        return None
+    return Head(kind, flags, seq, length)
+
+
+def pack_tail(seed: int, head: bytes, *body: Buffer) -> bytes:
+    """4 bytes: the checksum over id, head (24 bytes) and body, the body given in as many parts as it has."""
+    crc = crc32c(head, seed)
+    for part in body:
+        crc = crc32c(part, crc)
+    return _CRC.pack(mask(crc))
+
+
+def body_is_whole(seed: int, record: Buffer) -> bool:
+    """Whether a whole record (head, body, tail) has the right checksum in its tail."""
+    return bool(_CRC.unpack(record[-4:])[0] == mask(crc32c(record[:-4], seed)))
+
+
+def pack_trailer(trailer: Trailer) -> bytes:
+    """40 bytes."""
+    body = _TRAILER.pack(trailer.footer_offset, trailer.record_count, trailer.file_id, 0)
+    return body + _CRC.pack(mask(crc32c(body))) + END_MAGIC
+
+
+def parse_trailer(data: Buffer) -> Trailer | None:
+    """A proven trailer from exactly 40 bytes, or None."""
+    if len(data) != TRAILER_SIZE or bytes(data[32:]) != END_MAGIC:
+        return None
+    if _CRC.unpack(data[28:32])[0] != mask(crc32c(data[:28])):
+        return None
+    footer_offset, record_count, file_id, reserved = _TRAILER.unpack(data[:28])
+    return None if reserved else Trailer(footer_offset, record_count, file_id)
