@@ -1,8 +1,9 @@
 """From bytes to records and damage, without I/O: whoever has bytes feeds them, from a file, a pipe or a test.
 
-The order of the checks is FORMAT.md section 7: sync, head checksum, length against what is left, body checksum. A length
-is believed only after its checksum, and nothing is allocated for it. What is damaged is reported as a range and never
-skipped in silence. A bad body costs its own record; after a bad head the next good head with a higher number is sought.
+The order of the checks is FORMAT.md section 7: sync, head checksum, length against what is left, body checksum. A
+length is believed only after its checksum, and nothing is allocated for it. What is damaged is reported as a range and
+never skipped in silence. A bad body costs its own record; after a bad head the next good one of a higher number is
+sought.
 """
 
 from __future__ import annotations
@@ -12,11 +13,21 @@ from dataclasses import dataclass
 from typing import Final
 
 from . import framing
-from .framing import HEAD_SIZE, PREAMBLE_SIZE, SYNC, TAIL_SIZE, TRAILER_SIZE, Head, Preamble, RecordType, Trailer
+from .framing import (
+    HEAD_SIZE,
+    PREAMBLE_SIZE,
+    SYNC,
+    TAIL_SIZE,
+    TRAILER_SIZE,
+    Head,
+    Preamble,
+    RecordType,
+    Trailer,
+)
 
 WASTE_LIMIT: Final = 4
-"""Bodies that turn out bad cost a checksum in vain. Past this many times the size of the file they are stepped over as a
-whole, so that heads which all claim the rest of the file cannot make reading quadratic."""
+"""Bodies that turn out bad cost a checksum in vain. Past this many times the size of the file they are stepped over as
+a whole, so that heads which all claim the rest of the file cannot make reading quadratic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +76,7 @@ class End:
 Item = Preamble | RawRecord | Damage | End
 
 
-class BadPreamble(Exception):  # noqa: N818 - the reader, which knows the file's name, makes an error of it
+class BadPreamble(Exception):
     """The first 32 bytes are not a capture's; the argument is a clause that says why."""
 
 

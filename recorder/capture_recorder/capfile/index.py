@@ -64,4 +64,4 @@ class Index:
 
     def footer(self) -> Footer:
         """The totals of the whole file."""
-        return Footer(checkpoints=tuple(self._checkpoints), **self._totals)
+        return Footer(checkpoints=tuple(self._checkpoints), extra={}, **self._totals)

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, Self
 
 from . import framing, records
 from .decoder import BadPreamble, Damage, Decoder, End, RawRecord
@@ -81,7 +81,7 @@ class CaptureReader:
             self.close()
             raise
 
-    def __enter__(self) -> CaptureReader:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

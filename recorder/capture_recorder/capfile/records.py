@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final
 
 import msgpack
 
@@ -38,7 +38,7 @@ Metadata = tuple[tuple[str, MetadataValue], ...]
 """Ordered pairs, duplicates kept. Values are bytes, those of keys without `-bin` too."""
 
 
-# --- checks: a value as msgpack gave it, to the value of the field; anything else is a TypeError or ValueError ---------
+# --- checks: a value as msgpack gave it, to the value of the field; anything else is a TypeError or ValueError --------
 
 
 def _natural(value: object) -> int:
@@ -135,10 +135,14 @@ def _key(name: str, check: Callable[[object], Any], default: Any = _REQUIRED) ->
     metadata = {"key": name, "check": check}
     if default is _REQUIRED:
         return field(metadata=metadata)
-    return field(default_factory=default, metadata=metadata) if default is dict else field(default=default, metadata=metadata)
+    return (
+        field(default_factory=default, metadata=metadata)
+        if default is dict
+        else field(default=default, metadata=metadata)
+    )
 
 
-# --- the records -------------------------------------------------------------------------------------------------------
+# --- the records ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,15 +310,31 @@ EVENT_TYPES: Final = (Call, Headers, Message, HalfClose, Cancel, Status)
 _CLASSES: Final[dict[int, type[Any]]] = {
     cls.TYPE: cls for cls in (Meta, Schema, *EVENT_TYPES, Gap, Checkpoint, Footer, Note)
 }
-_R = TypeVar("_R")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A row of the specification's table of a record. `default` is what the absence of an optional key means."""
+
+    key: str
+    attribute: str
+    check: Callable[[object], Any]
+    required: bool
+    default: Any
 
 
 @cache
-def table(cls: type[Any]) -> tuple[tuple[str, str, Callable[[object], Any], bool], ...]:
-    """The specification's table of a record: (key, attribute, check, required) in file order."""
+def table(kind: int) -> tuple[Key, ...]:
+    """The specification's table of a record type, in file order."""
     return tuple(
-        (item.metadata["key"], item.name, item.metadata["check"], item.default is MISSING and item.default_factory is MISSING)
-        for item in fields(cls)
+        Key(
+            item.metadata["key"],
+            item.name,
+            item.metadata["check"],
+            item.default is MISSING and item.default_factory is MISSING,
+            item.default if item.default_factory is MISSING else item.default_factory(),
+        )
+        for item in fields(_CLASSES[kind])
         if "key" in item.metadata
     )
 
@@ -323,7 +343,11 @@ def encode(record: Record) -> tuple[bytes, bytes]:
     """A record's body in two parts that follow one another; the second is a message's payload itself, not a copy."""
     if type(record) is Message and not record.extra:
         return _message_prefix(record), record.payload
-    body = {key: _plain(getattr(record, name)) for key, name, _, _ in table(type(record))}
+    body: dict[str, Any] = {}
+    for row in table(record.TYPE):
+        value = getattr(record, row.attribute)
+        if row.required or value != row.default:
+            body[row.key] = _plain(value)
     payload = body.pop("p", None)  # unknown keys go before it: the payload stays the last
     body.update(record.extra)
     if payload is not None:
@@ -366,10 +390,7 @@ def decode(kind: int, body: Buffer) -> Record | None:
 
     Raises RecordError where the body is not what the specification says.
     """
-    cls = _CLASSES.get(kind)
-    if cls is None:
-        return None
-    return _from_body(cls, unpack(body))
+    return _from_body(kind, unpack(body)) if kind in _CLASSES else None
 
 
 def unpack(body: Buffer) -> dict[str, Any]:
@@ -387,14 +408,15 @@ def _no_ext(code: int, _data: bytes) -> None:
     raise ValueError(f"extension type {code}")
 
 
-def _from_body(cls: type[_R], body: dict[str, Any]) -> _R:
+def _from_body(kind: int, body: dict[str, Any]) -> Record:
     values: dict[str, Any] = {}
-    for key, name, check, required in table(cls):
-        if key in body:
+    for row in table(kind):
+        if row.key in body:
             try:
-                values[name] = check(body.pop(key))
+                values[row.attribute] = row.check(body.pop(row.key))
             except (TypeError, ValueError) as error:
-                raise RecordError(f"its key {key!r} {error}") from error
-        elif required:
-            raise RecordError(f"its key {key!r} is missing")
-    return cls(**values, extra=body)
+                raise RecordError(f"its key {row.key!r} {error}") from error
+        elif row.required:
+            raise RecordError(f"its key {row.key!r} is missing")
+    record: Record = _CLASSES[kind](**values, extra=body)
+    return record

@@ -1,7 +1,7 @@
 """Writes a capture: one record at a time, each with one system call, nothing kept back.
 
-The file is `NAME.part` (created by us alone, mode 0600, locked) until `close` has written footer and trailer and renames
-it, so that a name without `.part` stands for a whole capture. Payloads go to the kernel as they are, not copied.
+The file is `NAME.part` (created by us alone, mode 0600, locked) until `close` has written footer and trailer and
+renames it, so that a name without `.part` stands for a whole capture. Payloads are not copied on the way.
 A write that fails is cut off again, so that what is in the file stays whole.
 """
 

@@ -1,0 +1,173 @@
+"""A capture file against a target: is it fit for it, carry it out, judge. The library behind `capture-replay`.
+
+Everything that keeps a verdict from being reached is a `CannotTell`, with one sentence; a verdict is never guessed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass, field
+from typing import Final
+
+from capture_recorder.capfile import CaptureError, CaptureReader, Damage, Entry, Unknown, open_capture
+from capture_recorder.capfile.reader import DAMAGED, TORN, UNREADABLE
+from capture_recorder.capfile.records import EVENT_TYPES, Gap, Schema
+from capture_recorder.capfile.schema import SchemaSet
+
+from .client import Client, TargetUnreachable
+from .compare import VERDICTS
+from .engine import Options, Outcome, carry_out
+from .explain import Divergence, explain
+from .plan import Step, plan
+
+SHOWN_DIVERGENCES: Final = 100
+
+
+class CannotTell(Exception):
+    """No verdict: the text is one sentence that says why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What one pass over a capture tells before anything is sent. `steps` counts those that a replay will do."""
+
+    condition: str
+    schemas: SchemaSet
+    calls: int
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of one capture. `error` says why there is no verdict; then `passed` is False and nothing is counted."""
+
+    file: str
+    condition: str
+    calls: int = 0
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(VERDICTS, 0))
+    divergences: tuple[Divergence, ...] = ()  # in observation order, the first of them
+    withheld: tuple[str, ...] = ()  # metadata names that the capture has redacted, and that were not sent
+    gave_up: bool = False
+    error: str | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether every event was identical, and there was one to be compared."""
+        return self.error is None and not any(n for verdict, n in self.counts.items() if verdict != "identical")
+
+    def as_json(self) -> dict[str, object]:
+        """The object that `--json` has for it."""
+        first = self.divergences[0].as_json() if self.divergences else None
+        body: dict[str, object] = {
+            "file": self.file,
+            "condition": self.condition,
+            "passed": self.passed,
+            "calls": self.calls,
+            "counts": self.counts,
+            "first_divergence": first,
+        }
+        return body if self.error is None else {**body, "error": self.error}
+
+
+def survey(reader: CaptureReader, calls: Collection[int] = (), *, allow_torn: bool = False) -> Survey:
+    """Look at every record. Raises CannotTell where a replay could prove nothing."""
+    schemas = SchemaSet()
+    seen: set[int] = set()
+    steps = 0
+    for item in reader.scan():
+        if isinstance(item, Unknown) and item.critical:
+            raise CannotTell(
+                f"{reader.name}: record {item.seq} at offset {item.offset} is of type {item.type}, which this version "
+                "does not know; use a newer capture-replay"
+            )
+        if isinstance(item, Damage) or not isinstance(item, Entry):
+            continue
+        record = item.record
+        if isinstance(record, Schema):
+            schemas.add(record)
+        elif isinstance(record, Gap) and (not calls or record.call is None or record.call in calls):
+            raise CannotTell(
+                f"{reader.name}: the recorder lost {record.events} events before record {item.seq} "
+                f"({record.why}); a capture with a gap cannot be replayed as if it were whole"
+            )
+        elif isinstance(record, EVENT_TYPES) and (not calls or record.call in calls):
+            steps += 1
+            seen.add(record.call)
+    _refuse(reader, allow_torn=allow_torn)
+    missing = sorted(set(calls) - seen)
+    if missing:
+        raise CannotTell(f"{reader.name}: there is no call {missing[0]} in it; `capture-file frames` lists its calls")
+    if not steps:
+        raise CannotTell(f"{reader.name}: there is nothing in it to be replayed")
+    return Survey(reader.condition, schemas, len(seen), steps)
+
+
+def _refuse(reader: CaptureReader, *, allow_torn: bool) -> None:
+    if reader.condition == DAMAGED:
+        first = next((item for item in reader.scan() if isinstance(item, Damage)), None)
+        where = f"{first}" if first else "its trailer does not match its records"
+        raise CannotTell(f"{reader.name}: the capture is damaged: {where}; `capture-file info` lists all of it")
+    if reader.condition == TORN and not allow_torn:
+        raise CannotTell(
+            f"{reader.name}: the capture is torn: the recorder did not close it, at offset {reader.size}; "
+            "what is whole of it can be replayed with --allow-torn"
+        )
+
+
+async def replay_capture(
+    file: str,
+    connect: Callable[[], Awaitable[Client]],
+    *,
+    options: Options | None = None,
+    calls: Collection[int] = (),
+    allow_torn: bool = False,
+    started: Callable[[Survey], None] = lambda _survey: None,
+    progress: Callable[[Step], None] = lambda _step: None,
+) -> Result:
+    """Replay one capture file against the target that `connect` gives a client of. Never raises for what the file or
+    the target does: a `Result` with an `error` says it."""
+    condition = UNREADABLE
+    try:
+        with open_capture(file) as reader:
+            surveyed = survey(reader, calls, allow_torn=allow_torn)
+            condition = surveyed.condition
+            client = await connect()
+            started(surveyed)
+            steps = plan(reader.entries(), calls)
+            outcome = await carry_out(steps, client, options or Options(), progress)
+    except (CaptureError, CannotTell, TargetUnreachable) as error:
+        return Result(file, _condition_of(file, condition), error=str(error))
+    return _judge(file, surveyed, outcome)
+
+
+def _condition_of(file: str, known: str) -> str:
+    """The condition of a file that was refused, as far as it can be read."""
+    if known != UNREADABLE:
+        return known
+    try:
+        with open_capture(file) as reader:
+            return reader.condition
+    except CaptureError:
+        return UNREADABLE
+
+
+def _judge(file: str, surveyed: Survey, outcome: Outcome) -> Result:
+    counts: Counter[str] = Counter()
+    divergences: list[Divergence] = []
+    stalls = set(outcome.stalls)
+    for number, call in outcome.calls.items():
+        counts += call.comparison.counts
+        for finding in call.comparison.findings:
+            stalled = (number, finding.seq) in stalls and finding.verdict == "missing"
+            divergences.append(explain(call.recorded, finding, surveyed.schemas, stalled=stalled))
+    divergences.sort(key=lambda divergence: (divergence.event, divergence.after))
+    return Result(
+        file,
+        surveyed.condition,
+        len(outcome.calls),
+        {verdict: counts[verdict] for verdict in VERDICTS},
+        tuple(divergences[:SHOWN_DIVERGENCES]),
+        tuple(sorted(outcome.withheld)),
+        outcome.gave_up,
+    )
