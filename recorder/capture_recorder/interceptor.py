@@ -21,7 +21,8 @@ from .tap import Opening, Tap
 if TYPE_CHECKING:
     from .recorder import Recorder
 
-_DEADLINE_SLACK: Final = 0.005  # seconds by which client and server may differ on whether the deadline has come
+_DEADLINE_SLACK: Final = 0.02  # of the time to the deadline: gRPC rounds a timeout up on its way, by so much at most
+_CLOCK_SLACK: Final = 0.005  # seconds
 _FOREVER: Final = 1e9  # seconds; grpcio says that so much is left where there is no deadline
 _HANDLERS: Final = {
     # (requests stream, responses stream): kind, attribute of the behavior, factory of a handler
@@ -99,6 +100,7 @@ class _Watch:
         self._context: Any = None
         self._pending: deque[bytes] = deque()  # read off the wire, not yet given to the handler
         self._undecodable = False
+        self._time_left_ns: int | None = None
 
     def handler(self) -> grpc.RpcMethodHandler[Any, Any]:
         """A handler that does what the original does, and is watched."""
@@ -221,13 +223,14 @@ class _Watch:
         opening = Opening(self._details.method, self._kind, metadata=metadata)
         if context is not None:
             left = context.time_remaining()
+            self._time_left_ns = None if left is None or left > _FOREVER else int(left * 1e9)
             opening = Opening(
                 self._details.method,
                 self._kind,
                 peer=context.peer(),
                 authority=_authority(context),
                 metadata=metadata,
-                time_left_ns=None if left is None or left > _FOREVER else int(left * 1e9),
+                time_left_ns=self._time_left_ns,
             )
         return self._recorder.begin(self._tap, opening, now)
 
@@ -282,7 +285,8 @@ class _Watch:
         if self._undecodable:
             self.sink.post(self._end_of_undecodable)
             return
-        why = "deadline" if self._context.time_remaining() <= _DEADLINE_SLACK else "client"
+        slack = _CLOCK_SLACK + _DEADLINE_SLACK * (self._time_left_ns or 0) / 1e9
+        why = "deadline" if self._context.time_remaining() <= slack else "client"
         self.sink.post(lambda now: self._tap.cancel(now, why))
 
 
@@ -332,13 +336,16 @@ class _Responses:
 
     def __next__(self) -> Any:
         try:
-            return next(self._inner)
+            response = next(self._inner)
         except StopIteration:
             self._watch.exhausted()
             raise
         except Exception as error:
             self._watch.iteration_raised(error)
             raise
+        if response is None:  # grpcio takes it for the end
+            self._watch.exhausted()
+        return response
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
