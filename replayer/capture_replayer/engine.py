@@ -26,7 +26,8 @@ AHEAD: Final = 1_000
 """Answers of one call that may wait to be compared; while there are more, flow control holds the target back."""
 FLOOD: Final = 10_000
 """Answers of one call that nobody asked for; a target that sends more is cut off."""
-_OWNED_BY_TRANSPORT: Final = ("user-agent", "content-type", "te", "grpc-", ":")
+_OWNED_BY_TRANSPORT: Final = frozenset({"user-agent", "content-type", "te"})
+_RESERVED: Final = ("grpc-", ":")  # beginnings of keys that are gRPC's or HTTP/2's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +245,7 @@ class _Run:
         given = {key.lower() for key, _ in self._options.metadata}
         pairs: list[tuple[str, str | bytes]] = []
         for key, value in call.metadata:
-            if key.startswith(_OWNED_BY_TRANSPORT) or key in given:
+            if key in _OWNED_BY_TRANSPORT or key in given or key.startswith(_RESERVED):
                 continue
             if isinstance(value, Redacted):
                 self.outcome.withheld.add(key)

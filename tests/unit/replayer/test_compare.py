@@ -200,6 +200,10 @@ def test_a_status_is_compared_in_all_its_parts() -> None:
     assert parts[1].offset == 3
 
 
+def test_the_message_of_an_ok_which_no_client_sees_does_not_count() -> None:
+    assert difference(Status(call=1, time_ns=0, code=0, message="all well"), StatusCame(0, "", ())) is None
+
+
 def test_metadata_keeps_the_order_of_a_keys_values() -> None:
     a, b = (("k", b"1"), ("k", b"2")), (("k", b"2"), ("k", b"1"))
     assert metadata_difference(a, b) is not None

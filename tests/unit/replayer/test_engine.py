@@ -261,6 +261,7 @@ def test_metadata_goes_out_as_recorded_but_for_what_is_not_ours_to_send() -> Non
             ("grpc-accept-encoding", b"gzip"),
             ("tenant", b"a"),
             ("tenant", b"b"),
+            ("telemetry", b"t"),
             ("x-bin", b"\x00\xff"),
             ("authorization", Redacted(10, b"12345678")),
             ("x-api-key", Redacted(10, b"12345678")),
@@ -268,7 +269,7 @@ def test_metadata_goes_out_as_recorded_but_for_what_is_not_ours_to_send() -> Non
     )
     client = FakeClient(echo)
     outcome = run([call], client, Options(timeout=0.1, metadata=(("x-api-key", "mine"), ("tenant", "c"))))
-    assert client.opened[0][1] == [("x-bin", b"\x00\xff"), ("x-api-key", "mine"), ("tenant", "c")]
+    assert client.opened[0][1] == [("telemetry", b"t"), ("x-bin", b"\x00\xff"), ("x-api-key", "mine"), ("tenant", "c")]
     assert outcome.withheld == {"authorization"}
 
 

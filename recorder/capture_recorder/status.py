@@ -1,0 +1,1 @@
+def status_name(n): return str(n)  # PLACEHOLDER

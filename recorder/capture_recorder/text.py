@@ -1,0 +1,1 @@
+def printable(t, limit=None): return str(t)  # PLACEHOLDER
