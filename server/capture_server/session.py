@@ -80,7 +80,7 @@ class Answer:
     drops: bool = False
 
 
-# --- work: the table ---------------------------------------------------------------------------------------------------
+# --- work: the table --------------------------------------------------------------------------------------------------
 
 Check = Callable[[Session, Work, int], "Refusal | pb.Ack | None"]
 
@@ -237,7 +237,7 @@ def refused(session_id: str, refusal: Refusal, step: Step = ("", 0), *, terminal
     )
 
 
-# --- everything else ---------------------------------------------------------------------------------------------------
+# --- everything else --------------------------------------------------------------------------------------------------
 
 
 def open_refusal(stream_session: str | None, request: pb.SessionOpen) -> Refusal | None:

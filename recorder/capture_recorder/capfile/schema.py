@@ -1,20 +1,254 @@
-"""PLACEHOLDER, to be overwritten by its author."""
+"""The schema that a capture carries: into it from a server's descriptors, and out of it to names and values.
+
+The only module of the capture file that knows protobuf. Descriptors come from strangers: what does not parse or
+does not link is a problem to be told of, never an exception, and no code of theirs is run.
+"""
+
 from __future__ import annotations
-from google.protobuf import descriptor_pb2, descriptor_pool
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Final
+
+from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
+from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
+from google.protobuf.message import DecodeError
+
+from . import wire
+from .records import REQUEST, Schema
+
+_MAX_DEPTH: Final = 100
+_SHOWN: Final = 24  # bytes of a value that a line has room for
+_PACKABLE: Final = {
+    FieldDescriptor.TYPE_DOUBLE: 8,
+    FieldDescriptor.TYPE_FIXED64: 8,
+    FieldDescriptor.TYPE_SFIXED64: 8,
+    FieldDescriptor.TYPE_FLOAT: 4,
+    FieldDescriptor.TYPE_FIXED32: 4,
+    FieldDescriptor.TYPE_SFIXED32: 4,
+}
+
+
+def files_of(
+    service: str, pool: descriptor_pool.DescriptorPool | None = None, have: Collection[str] = ()
+) -> tuple[bytes, tuple[str, ...]] | None:
+    """The file that defines `service` (full name) and all its imports, imports first, without those that are in `have`,
+    as a serialized FileDescriptorSet, and their names. None if the pool (the default one if None) does not know it."""
+    try:
+        file = (pool or descriptor_pool.Default()).FindServiceByName(service).file
+    except KeyError:
+        return None
+    files = descriptor_pb2.FileDescriptorSet()
+    names: dict[str, None] = {}
+    _collect(file, set(have), names, files)
+    return files.SerializeToString(deterministic=True), tuple(names)
+
+
+def _collect(
+    file: FileDescriptor, have: set[str], names: dict[str, None], files: descriptor_pb2.FileDescriptorSet
+) -> None:
+    if file.name in have:
+        return
+    have.add(file.name)
+    for imported in file.dependencies:
+        _collect(imported, have, names, files)
+    file.CopyToProto(files.file.add())
+    names[file.name] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A message as far as it can be read. `error` says why it could not; without a type there is none to fail."""
+
+    type_name: str | None = None
+    message: Any = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """The innermost field that a byte of a message belongs to: its path in the schema's names, the bytes from `start`
+    to `end` that it takes with its tag, and its value in some words."""
+
+    path: str
+    start: int
+    end: int
+    value: str
+
+
 class SchemaSet:
-    def __init__(self): self.problems=[]
-    def add(self, record): pass
-    def locate(self, *a): return None
-def files_of(service, pool=None, have=()):
-    pool = pool or descriptor_pool.Default()
-    try: d = pool.FindServiceByName(service)
-    except KeyError: return None
-    out=descriptor_pb2.FileDescriptorSet(); names=[]
-    def visit(f):
-        if f.name in names: return
-        for dep in f.dependencies: visit(dep)
-        if f.name not in have:
-            f.CopyToProto(out.file.add())
-        names.append(f.name)
-    visit(d.file)
-    return out.SerializeToString(), tuple(names)
+    """All that the `schema` records of a capture describe. `problems` has a sentence for each thing that is wrong."""
+
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+        self.services: list[str] = []
+        self._pool = descriptor_pool.DescriptorPool()
+        self._types: dict[tuple[str, int], Descriptor | None] = {}
+
+    def add(self, record: Schema) -> None:
+        """Take a record's descriptors in."""
+        self._types.clear()
+        files = descriptor_pb2.FileDescriptorSet()
+        try:
+            files.ParseFromString(record.files)
+        except DecodeError:
+            self.problems.append("the descriptors of a schema record do not parse")
+            return
+        for file in files.file:
+            try:
+                self._pool.Add(file)
+            except Exception as error:  # noqa: BLE001 - the pool has no error class of its own for what it refuses
+                self.problems.append(f"{file.name} does not link: {error}")
+        self.services.extend(record.services)
+
+    def descriptor(self, method: str, direction: int) -> Descriptor | None:
+        """The type of the messages of a method ("/package.Service/Method") in a direction."""
+        key = (method, direction)
+        if key not in self._types:
+            self._types[key] = self._find(method, direction)
+        return self._types[key]
+
+    def _find(self, method: str, direction: int) -> Descriptor | None:
+        service, _, name = method.strip("/").rpartition("/")
+        try:
+            found = self._pool.FindServiceByName(service).methods_by_name[name]
+        except Exception:  # noqa: BLE001 - KeyError, or what the pool says of descriptors that do not link
+            return None
+        return found.input_type if direction == REQUEST else found.output_type
+
+    def decode(self, method: str, direction: int, payload: bytes) -> Decoded:
+        """A payload as a message of its type. Never raises."""
+        descriptor = self.descriptor(method, direction)
+        if descriptor is None:
+            return Decoded()
+        try:
+            message = message_factory.GetMessageClass(descriptor)()
+            message.ParseFromString(payload)
+        except Exception as error:  # noqa: BLE001 - DecodeError, or a descriptor that the factory does not like
+            return Decoded(descriptor.full_name, None, f"not a {descriptor.full_name}: {error}")
+        return Decoded(descriptor.full_name, message)
+
+    def as_json(self, decoded: Decoded) -> dict[str, Any] | None:
+        """The message in JSON, with the schema's field names. None if there is none, or if JSON cannot hold it."""
+        if decoded.message is None:
+            return None
+        try:
+            return json_format.MessageToDict(
+                decoded.message, preserving_proto_field_name=True, descriptor_pool=self._pool
+            )
+        except Exception:  # noqa: BLE001 - an Any of an unknown type, a date that is none, a nesting that is too deep
+            return None
+
+    def locate(self, method: str, direction: int, payload: bytes, offset: int) -> Location | None:
+        """The innermost field that byte `offset` of the payload belongs to; past the end, the last field. None without
+        a schema, or where the payload is not taken apart so far."""
+        descriptor = self.descriptor(method, direction)
+        if descriptor is None or not payload:
+            return None
+        return _locate(descriptor, payload, 0, len(payload), min(offset, len(payload) - 1), "", 0)
+
+
+def _locate(
+    descriptor: Descriptor | None, data: bytes, start: int, end: int, offset: int, prefix: str, depth: int
+) -> Location | None:
+    """The field at `offset` in the message that stands from `start` to `end`."""
+    seen: dict[int, int] = {}
+    try:
+        for item in wire.fields(data, start, end):
+            index = seen[item.number] = seen.get(item.number, -1) + 1
+            if item.tag <= offset < item.next:
+                return _inside(descriptor, data, item, index, offset, prefix, depth)
+    except wire.WireError:
+        pass
+    return None
+
+
+def _inside(
+    descriptor: Descriptor | None,
+    data: bytes,
+    item: wire.WireField,
+    index: int,
+    offset: int,
+    prefix: str,
+    depth: int,
+) -> Location:
+    known = descriptor.fields_by_number.get(item.number) if descriptor is not None else None
+    if known is None:
+        return Location(f"{prefix}#{item.number}", item.tag, item.next, _raw_value(data, item))
+    path = prefix + known.name
+    if known.message_type is not None:
+        if known.is_repeated:
+            path += _map_key(known, data, item) or f"[{index}]"
+        inner = None
+        if offset >= item.start and depth < _MAX_DEPTH:
+            inner = _locate(known.message_type, data, item.start, item.end, offset, f"{path}.", depth + 1)
+        return inner or Location(path, item.tag, item.next, f"{item.end - item.start:,} bytes")
+    if known.is_repeated and item.wire_type == wire.BYTES and known.type not in _LENGTH_DELIMITED:
+        return _packed(known, data, item, offset, path)
+    if known.is_repeated:
+        path += f"[{index}]"
+    return Location(path, item.tag, item.next, _value(known, data, item))
+
+
+_LENGTH_DELIMITED: Final = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES)
+
+
+def _packed(known: FieldDescriptor, data: bytes, item: wire.WireField, offset: int, path: str) -> Location:
+    """An element of a packed field."""
+    size, at, index = _PACKABLE.get(known.type), item.start, 0
+    try:
+        while at < item.end:
+            number, after = (0, at + size) if size else wire.varint(data, at, item.end)
+            if at <= offset < after:
+                value = _number(known, number) if not size else data[at:after].hex()
+                return Location(f"{path}[{index}]", at, after, value)
+            at, index = after, index + 1
+    except wire.WireError:
+        pass
+    return Location(path, item.tag, item.next, f"{item.end - item.start:,} bytes, packed")
+
+
+def _map_key(known: FieldDescriptor, data: bytes, item: wire.WireField) -> str | None:
+    entry = known.message_type
+    if entry is None or not entry.GetOptions().map_entry:
+        return None
+    key = entry.fields_by_name["key"]
+    try:
+        for field in wire.fields(data, item.start, item.end):
+            if field.number == 1:
+                return f"[{_value(key, data, field)}]"
+    except wire.WireError:
+        pass
+    return None
+
+
+def _value(known: FieldDescriptor, data: bytes, item: wire.WireField) -> str:
+    if item.wire_type == wire.BYTES and known.type == FieldDescriptor.TYPE_STRING:
+        try:
+            text = data[item.start : item.end].decode()
+        except UnicodeDecodeError:
+            return _raw_value(data, item)
+        return repr(text if len(text) <= 2 * _SHOWN else f"{text[: 2 * _SHOWN]}…")
+    if item.value is not None and item.wire_type == wire.VARINT:
+        return _number(known, item.value)
+    return _raw_value(data, item)
+
+
+def _number(known: FieldDescriptor, value: int) -> str:
+    if known.enum_type is not None and value in known.enum_type.values_by_number:
+        return f"{known.enum_type.values_by_number[value].name} ({value})"
+    if known.type == FieldDescriptor.TYPE_BOOL:
+        return str(bool(value)).lower()
+    if known.type in (FieldDescriptor.TYPE_SINT32, FieldDescriptor.TYPE_SINT64):
+        return str((value >> 1) ^ -(value & 1))
+    if known.type in (FieldDescriptor.TYPE_INT32, FieldDescriptor.TYPE_INT64) and value >= 1 << 63:
+        return str(value - (1 << 64))
+    return str(value)
+
+
+def _raw_value(data: bytes, item: wire.WireField) -> str:
+    if item.wire_type == wire.VARINT:
+        return str(item.value)
+    shown = data[item.start : min(item.end, item.start + _SHOWN)].hex()
+    size = item.end - item.start
+    return shown if size <= _SHOWN else f"{shown}… ({size:,} bytes)"

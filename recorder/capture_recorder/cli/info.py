@@ -1,0 +1,221 @@
+"""`capture-file info`: what is in a capture, and is it whole."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ..capfile import CaptureReader, Damage, Entry, Unknown
+from ..capfile.records import REQUEST, Call, Cancel, Gap, Message, Meta, Schema, Status
+from ..capfile.schema import SchemaSet
+from ..status import status_name
+from ..text import human_duration, human_size, printable
+from .common import console, damage_json, opened, print_table, status_of
+
+_CONDITIONS = {
+    "clean": ("✓", "green", "clean: closed by its recorder, every checksum is right"),
+    "torn": ("!", "yellow", "torn: the recorder did not close it; what is listed here is whole"),
+    "damaged": ("✗", "red", "damaged: some of it is lost; see below"),
+}
+_LISTED = 20  # damages and gaps that a person is shown
+
+
+@dataclass
+class _Method:
+    """The calls of one method."""
+
+    kind: str
+    calls: int = 0
+    requests: int = 0
+    responses: int = 0
+    size: int = 0
+    statuses: Counter[str] = field(default_factory=Counter)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "calls": self.calls,
+            "requests": self.requests,
+            "responses": self.responses,
+            "bytes": self.size,
+            "statuses": dict(self.statuses),
+        }
+
+
+class Survey:
+    """What one scan of a capture finds."""
+
+    def __init__(self, reader: CaptureReader) -> None:
+        self.meta: Meta | None = None
+        self.methods: dict[str, _Method] = {}
+        self.schemas = SchemaSet()
+        self.gaps: list[Gap] = []
+        self.damage: list[Damage] = []
+        self.unknown = self.records = self.duration_ns = 0
+        self._open: dict[int, str] = {}
+        for item in reader.scan():
+            self._take(item)
+        for method in self._open.values():
+            self.methods[method].statuses["open"] += 1
+
+    def _take(self, item: Entry | Unknown | Damage) -> None:
+        if isinstance(item, Damage):
+            self.damage.append(item)
+            return
+        self.records += 1
+        if isinstance(item, Unknown):
+            self.unknown += 1
+            return
+        record = item.record
+        self.duration_ns = max(self.duration_ns, getattr(record, "time_ns", 0))
+        match record:
+            case Meta():
+                self.meta = self.meta or record
+            case Schema():
+                self.schemas.add(record)
+            case Gap():
+                self.gaps.append(record)
+            case Call():
+                self.methods.setdefault(record.method, _Method(record.kind)).calls += 1
+                self._open[record.call] = record.method
+            case Message():
+                self._count(record)
+            case Status(code=code):
+                self._end(record.call, status_name(code))
+            case Cancel(why=why):
+                self._end(record.call, f"cancelled ({why})")
+            case _:
+                pass
+
+    def _count(self, message: Message) -> None:
+        method = self.methods.setdefault(self._open.get(message.call, "?"), _Method("unknown"))
+        method.size += len(message.payload)
+        if message.direction == REQUEST:
+            method.requests += 1
+        else:
+            method.responses += 1
+
+    def _end(self, call: int, how: str) -> None:
+        method = self.methods.get(self._open.pop(call, "?"))
+        if method is not None:
+            method.statuses[how] += 1
+
+    def total(self, what: str) -> int:
+        """A figure over all methods."""
+        return sum(getattr(method, what) for method in self.methods.values())
+
+
+@click.command()
+@click.argument("file", metavar="FILE", type=click.Path(path_type=str))
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def info(file: str, as_json: bool) -> int:
+    """What is in the capture FILE ('-': standard input): when and by what it was made, its methods, is it whole."""
+    with opened(file) as reader:
+        size = reader.size
+        survey = Survey(reader)
+        if as_json:
+            click.echo(json.dumps(_json(file, reader, survey, size), indent=2))
+        else:
+            _show(console(), file, reader, survey, size)
+        return status_of(reader)
+
+
+def _format(reader: CaptureReader) -> str:
+    return f"{reader.preamble.major}.{reader.preamble.minor}"
+
+
+def _started(survey: Survey) -> str | None:
+    if survey.meta is None:
+        return None
+    seconds, ns = divmod(survey.meta.created_ns, 10**9)
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{ns:09}Z"
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def _json(file: str, reader: CaptureReader, survey: Survey, size: int | None) -> dict[str, Any]:
+    meta = survey.meta
+    return {
+        "file": file,
+        "condition": reader.condition,
+        "format": _format(reader),
+        "calls": survey.total("calls"),
+        "messages": {"request": survey.total("requests"), "response": survey.total("responses")},
+        "bytes": survey.total("size"),
+        "methods": {name: method.as_json() for name, method in survey.methods.items()},
+        "started": _started(survey),
+        "duration_ns": survey.duration_ns,
+        "id": reader.preamble.file_id.hex(),
+        "side": meta.side if meta else None,
+        "program": meta.program if meta else None,
+        "versions": _plain(meta.versions) if meta else {},
+        "redacted": list(meta.redacts) if meta else [],
+        "services": survey.schemas.services,
+        "schema_problems": survey.schemas.problems,
+        "records": survey.records,
+        "unknown_records": survey.unknown,
+        "file_bytes": size,
+        "gaps": [{"why": gap.why, "call": gap.call, "events": gap.events, "bytes": gap.size} for gap in survey.gaps],
+        "damage": [damage_json(damage) for damage in survey.damage],
+    }
+
+
+def _plain(versions: Any) -> dict[str, str]:
+    return {str(name): str(value) for name, value in versions.items()}
+
+
+def _show(out: Console, file: str, reader: CaptureReader, survey: Survey, size: int | None) -> None:
+    sign, style, sentence = _CONDITIONS[reader.condition]
+    out.print(Text(printable(file), style="bold"))
+    out.print(Text.assemble((f"{sign} {sentence}", style)))
+    for name, value in _facts(reader, survey, size):
+        out.print(Text.assemble((f"{name:<13}", "dim"), printable(value)))
+    if survey.methods:
+        out.print()
+        print_table(out, _methods(survey))
+    losses = [f"gap: {gap.events} events lost by the recorder: {gap.why}" for gap in survey.gaps]
+    losses += [f"damage: {damage}" for damage in survey.damage]
+    losses += [f"schema: {problem}" for problem in survey.schemas.problems]
+    for loss in losses[:_LISTED]:
+        out.print(Text(f"! {printable(loss)}", style="yellow"))
+    if len(losses) > _LISTED:
+        out.print(Text(f"! and {len(losses) - _LISTED:,} more; --json lists all", style="yellow"))
+
+
+def _facts(reader: CaptureReader, survey: Survey, size: int | None) -> list[tuple[str, str]]:
+    meta = survey.meta
+    counts = (f"{survey.total(what):,} {what}" for what in ("calls", "requests", "responses"))
+    facts = [
+        ("holds", f"{', '.join(counts)}, {human_size(survey.total('size'))} of payload"),
+        ("started", (_started(survey) or "not told").replace("T", " ")),
+        ("lasted", human_duration(survey.duration_ns)),
+    ]
+    if meta is not None:
+        facts.append(("recorded by", f"{meta.program} (pid {meta.pid}), {meta.side}'s side"))
+        facts.append(("with", ", ".join(f"{name} {value}" for name, value in _plain(meta.versions).items())))
+    facts.append(
+        ("file", f"format {_format(reader)}, {survey.records:,} records" + (f", {human_size(size)}" if size else ""))
+    )
+    facts.append(("schema of", ", ".join(survey.schemas.services) or "nothing: messages are shown as bytes"))
+    return facts
+
+
+def _methods(survey: Survey) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column("method", overflow="fold")
+    for name in ("kind", "calls", "requests", "responses", "payload", "ended"):
+        table.add_column(name, justify="left" if name in ("kind", "ended") else "right")
+    for name, method in survey.methods.items():
+        ended = ", ".join(f"{how} {n:,}" for how, n in method.statuses.most_common())
+        figures = (f"{method.calls:,}", f"{method.requests:,}", f"{method.responses:,}", human_size(method.size))
+        table.add_row(*(Text(printable(cell)) for cell in (name, method.kind, *figures, ended)))
+    return table
