@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import sys
-import threading
 from typing import TYPE_CHECKING
 
 import click
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from capture_recorder import Recorder
 
 FAILED = 1
+_STOP = (signal.SIGTERM, signal.SIGINT)
 _STOPPED_WITHIN = 5.0  # seconds that gRPC has for its own end, after the last call was cut
 
 EPILOG = """\b
@@ -57,9 +57,9 @@ Example:
 @click.version_option(package_name="capture-replay")
 def main(listen: str, capture: str | None, grace: float) -> None:
     """Serve ShardRuntime, the reference server: it checks the tensors that it is sent, and echoes them."""
-    stop = threading.Event()
-    for sign in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(sign, lambda *_: stop.set())
+    # Blocked before there is a second thread, and so in all of them: only sigwait sees these signals. A handler would
+    # now and then run in a thread of gRPC's while the main thread sleeps on.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOP)
     recorder = _recorder(capture)
     shard = ShardRuntime(workers=WORKERS)
     server = build_server(shard, interceptors=[recorder.interceptor()] if recorder else [])
@@ -71,7 +71,8 @@ def main(listen: str, capture: str | None, grace: float) -> None:
     server.start()
     shard.state = pb.SERVING_STATE_SERVING
     click.echo(f"ShardRuntime server listening on {address}")
-    stop.wait()
+    signal.sigwait(_STOP)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP)  # who asks twice does not want to wait
     shard.state = pb.SERVING_STATE_DRAINING
     _stop(server, recorder, grace)
 

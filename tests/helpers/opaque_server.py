@@ -72,12 +72,11 @@ def misbehaving(mode: str) -> dict[str, Any]:
 def main() -> None:
     capture, mode = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
     recorder = None if capture == "-" else Recorder(capture, on_error="raise")
-    stopped = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     interceptors = [recorder.interceptor()] if recorder else []
     server, address = service.serve(*interceptors, handlers=misbehaving(mode))
     print(f"listening on {address}", flush=True)
-    stopped.wait()
+    signal.sigwait([signal.SIGTERM])
     if recorder:
         recorder.close()
     service.stop(server)

@@ -10,6 +10,7 @@ import contextlib
 import socket
 import threading
 from dataclasses import dataclass, field
+from typing import Self
 
 from hpack import Decoder
 from hyperframe.frame import ContinuationFrame, DataFrame, Frame, HeadersFrame
@@ -46,7 +47,7 @@ class Stream:
 
 
 class Witness:
-    """A context manager: listens on `address`, relays to `upstream`, and afterwards tells the streams in their order."""
+    """A context manager: listens on `address`, relays to `upstream`, and tells the streams in their order."""
 
     def __init__(self, upstream: str) -> None:
         self._upstream = upstream
@@ -55,7 +56,7 @@ class Witness:
         self._connections: list[tuple[bytearray, bytearray]] = []
         self._threads: list[threading.Thread] = []
 
-    def __enter__(self) -> Witness:
+    def __enter__(self) -> Self:
         self._start(self._accept)
         return self
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from helpers.processes import running, helper_server
+
+from helpers.processes import helper_server, running
 from helpers.service import converse
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import grpc
 import pytest
-from helpers.captures import read_all, write_capture
-from helpers.processes import replay, running, helper_server
 
 from capture_recorder.capfile import framing
+from helpers.captures import read_all, write_capture
+from helpers.processes import helper_server, replay, running
 
 
 def replayed(capture: Path, mode: str, *arguments: str) -> tuple[int, dict[str, Any], str]:
