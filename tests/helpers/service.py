@@ -14,7 +14,7 @@ SERVICE = "/test.Service/"
 def respond(order: bytes, context: Any) -> bytes:
     """A request is an order: anything is echoed, unless it begins with one of these."""
     word, _, rest = order.partition(b" ")
-    text = rest.decode()
+    text = rest.decode(errors="replace")
     match word:
         case b"abort":
             context.set_trailing_metadata((("why", "asked"), ("why-bin", b"\x00\xff"), ("why", "again")))

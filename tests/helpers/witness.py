@@ -55,6 +55,7 @@ class Witness:
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         self._connections: list[tuple[bytearray, bytearray]] = []
         self._threads: list[threading.Thread] = []
+        self._sockets: list[socket.socket] = []
 
     def __enter__(self) -> Self:
         self._start(self._accept)
@@ -66,6 +67,8 @@ class Witness:
         self._listener.close()
         for thread in self._threads:
             thread.join(20)
+        for end in self._sockets:
+            end.close()
 
     def _start(self, target: object, *args: object) -> None:
         thread = threading.Thread(target=target, args=args, daemon=True)  # type: ignore[arg-type]
@@ -80,6 +83,7 @@ class Witness:
                 return
             host, _, port = self._upstream.rpartition(":")
             server = socket.create_connection((host, int(port)))
+            self._sockets += [client, server]
             kept = (bytearray(), bytearray())
             self._connections.append(kept)
             self._start(_pump, client, server, kept[0])
