@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import click
-from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
@@ -191,7 +190,7 @@ def _rows(frames: Frames, items: Iterator[Entry | Unknown | Damage], screen: Con
 
 
 def _row(frames: Frames, seq: int, event: Event, width: int) -> Text:
-    """Number, time, call, arrow, event, size; then the checks and the error, which must not be cut; then the rest."""
+    """Number, time, call, arrow, event, size; then checks and error code, and what else there is room for."""
     method = frames.method(event)
     _, reading = frames.read(method, event)
     size = human_size(len(event.payload)) if isinstance(event, Message) else ""
@@ -201,9 +200,9 @@ def _row(frames: Frames, seq: int, event: Event, width: int) -> Text:
     text.append(f"#{event.call:<3} {_ARROWS[direction(event)]} ")
     text.append(f"{event.NAME:<10} {size:>9}  ", style="bold" if not size else "")
     _checks(text, reading)
-    summary = printable(_summary(event, method, reading, frames))
-    room = max(0, width - text.cell_len)
-    text.append(summary if cell_len(summary) <= room else set_cell_size(summary, max(0, room - 1)) + "…")
+    text.append(printable(_summary(event, method, reading, frames), limit=width))
+    text.truncate(width, overflow="ellipsis")
+    text.rstrip()
     return text
 
 
