@@ -7,7 +7,7 @@ import os
 import sys
 from typing import IO, Any, Final
 
-from rich.console import Console
+from rich.console import Console, ConsoleDimensions
 from rich.table import Table
 
 from ..capfile import CaptureError, CaptureReader, Damage, open_capture
@@ -46,7 +46,7 @@ def console(stream: IO[str] | None = None) -> Console:
     """A console that interprets nothing of what it is given, and cuts lines at the terminal's edge only."""
     out = Console(file=stream or sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=True)
     if not out.is_terminal and "COLUMNS" not in os.environ:
-        out.width = _WIDTH_OF_A_FILE
+        out.size = ConsoleDimensions(_WIDTH_OF_A_FILE, 100)
     return out
 
 
