@@ -13,6 +13,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
+from capture_recorder.terminal import console
 from capture_recorder.text import printable
 
 from .client import GrpcClient, Tls
@@ -130,8 +131,8 @@ def main(
     if (cert is None) != (key is None):
         raise click.UsageError("--cert and --key go together")
     secure = Tls(ca, cert, key, server_name) if tls or ca or cert or server_name else None
-    words = Console(stderr=True, highlight=False)
-    report = words if json_file == "-" else Console(highlight=False)
+    words = console(sys.stderr)
+    report = words if json_file == "-" else console()
     options = Options(timeout, metadata)
 
     async def run() -> list[Result]:

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from capture_recorder.terminal import print_table
 from capture_recorder.text import printable
 
 from .explain import Divergence, HexWindow
@@ -18,11 +19,11 @@ def show(result: Result, console: Console) -> None:
     """One capture's result. Nothing of the capture is taken for markup, and no control character gets through."""
     file = printable(result.file)
     if result.error is not None:
-        console.print(Text.assemble(("? ", "bold yellow"), printable(result.error)), soft_wrap=True)
+        console.print(Text.assemble(("? ", "bold yellow"), printable(result.error)))
         return
     if result.passed:
         events, calls = _count(result.counts["identical"], "event"), _count(result.calls, "call")
-        console.print(Text.assemble(("✓ ", "bold green"), f"{file}: {events} of {calls} identical"), soft_wrap=True)
+        console.print(Text.assemble(("✓ ", "bold green"), f"{file}: {events} of {calls} identical"))
         _remarks(result, console)
         return
     wrong = sum(result.counts.values()) - result.counts["identical"]
@@ -34,7 +35,7 @@ def show(result: Result, console: Console) -> None:
         soft_wrap=True,
     )
     console.print()
-    console.print(_divergence(result.divergences[0]))
+    print_table(console, _divergence(result.divergences[0]))
     console.print()
     console.print(_counts(result))
     _remarks(result, console)
@@ -104,7 +105,7 @@ def _remarks(result: Result, console: Console) -> None:
     if result.withheld:
         names = printable(", ".join(result.withheld))
         text = f"  not sent, since the capture has it redacted: {names} (give it with --metadata)"
-        console.print(Text(text, style="yellow"), soft_wrap=True)
+        console.print(Text(text, style="yellow"))
     if result.gave_up:
         console.print(Text("  gave up: nothing came back from the target any more", style="yellow"))
 

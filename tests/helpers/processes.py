@@ -81,7 +81,8 @@ def helper_server(name: str, capture: Path | None = None, *more: str) -> list[st
 
 def run(*command: str | os.PathLike[str], timeout: float = 60) -> subprocess.CompletedProcess[str]:
     """A command to its end, its output as text."""
-    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+    environment = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")}
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False, env=environment)
 
 
 def replay(*arguments: str | os.PathLike[str], timeout: float = 100) -> subprocess.CompletedProcess[str]:

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import base64
-import os
 import sys
-from typing import IO, Any, Final
-
-from rich.console import Console, ConsoleDimensions
-from rich.table import Table
+from typing import Any, Final
 
 from ..capfile import CaptureError, CaptureReader, Damage, open_capture
 from ..capfile.reader import CLEAN
@@ -18,7 +14,6 @@ from ..text import printable
 FAILED: Final = 1
 DAMAGED: Final = 3
 INTERRUPTED: Final = 130
-_WIDTH_OF_A_FILE: Final = 10_000  # what is not a terminal gets whole lines
 
 
 class Failed(Exception):
@@ -40,24 +35,6 @@ def opened(file: str) -> CaptureReader:
 def status_of(reader: CaptureReader) -> int:
     """The exit status that says whether the capture was whole; to be asked after a scan."""
     return 0 if reader.condition == CLEAN else DAMAGED
-
-
-def console(stream: IO[str] | None = None) -> Console:
-    """A console that interprets nothing of what it is given, and cuts lines at the terminal's edge only."""
-    out = Console(file=stream or sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=True)
-    if not out.is_terminal and "COLUMNS" not in os.environ:
-        out.size = ConsoleDimensions(_WIDTH_OF_A_FILE, 100)
-    return out
-
-
-def print_table(out: Console, table: Table) -> None:
-    """Print a table without the blanks that fill its last column, which have no use outside of a terminal."""
-    if out.is_terminal:
-        out.print(table)
-        return
-    with out.capture() as captured:
-        out.print(table)
-    out.print("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def damage_json(damage: Damage) -> dict[str, Any]:

@@ -33,8 +33,9 @@ from ..capfile.records import (
 from ..capfile.schema import Decoded, SchemaSet
 from ..lens import Reading
 from ..status import status_name
+from ..terminal import console
 from ..text import human_size, printable
-from .common import console, damage_json, metadata_json, opened, status_of
+from .common import damage_json, metadata_json, opened, status_of
 
 _ARROWS: Final = ("→", "←")  # request, response
 

@@ -17,8 +17,9 @@ from ..capfile import CaptureReader, Damage, Entry, Unknown
 from ..capfile.records import REQUEST, Call, Cancel, Gap, Message, Meta, Schema, Status
 from ..capfile.schema import SchemaSet
 from ..status import status_name
+from ..terminal import console, print_table
 from ..text import human_duration, human_size, printable
-from .common import console, damage_json, opened, print_table, status_of
+from .common import damage_json, opened, status_of
 
 _CONDITIONS = {
     "clean": ("✓", "green", "clean: closed by its recorder, every checksum is right"),

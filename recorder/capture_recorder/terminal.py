@@ -1,0 +1,31 @@
+"""Output for people, shared by the commands: nothing is interpreted, and what is no terminal gets whole lines."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import IO, Final
+
+from rich.console import Console, ConsoleDimensions
+from rich.table import Table
+
+_WIDTH_OF_A_FILE: Final = 10_000
+
+
+def console(stream: IO[str] | None = None) -> Console:
+    """A console on standard output, or on another stream. Text is shown as it is given: no markup, no emoji names, no
+    guesses at what might be a number. Colour only on a terminal, and not with NO_COLOR."""
+    out = Console(file=stream or sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    if not out.is_terminal and "COLUMNS" not in os.environ:
+        out.size = ConsoleDimensions(_WIDTH_OF_A_FILE, 100)
+    return out
+
+
+def print_table(out: Console, table: Table) -> None:
+    """Print a table without the blanks that fill its last column, which have no use outside of a terminal."""
+    if out.is_terminal:
+        out.print(table)
+        return
+    with out.capture() as captured:
+        out.print(table)
+    out.print("\n".join(line.rstrip() for line in captured.get().splitlines()))

@@ -1,0 +1,121 @@
+"""The documents tell the truth: what they name exists, and what they show runs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from helpers.captures import read_all
+from helpers.processes import BIN, capture_file, converse, helper_server, replay, run, running, shard_server
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCUMENTS = sorted(
+    path for path in ROOT.rglob("*.md") if ".venv" not in path.parts and ".pytest_cache" not in path.parts
+)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", document.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (document.parent / target).exists(), target
+
+
+def test_the_commands_of_the_makefile_are_there() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for target in {*re.findall(r"`make (\w+)`", README), "demo", "test", "check", "proto", "bench"}:
+        assert re.search(rf"^{target}:", makefile, re.M), target
+
+
+@pytest.mark.timeout(200)
+def test_the_demo_says_its_verdict(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "demo" / "run.py"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    verdict = done.stdout.strip().splitlines()[-1]
+    assert re.fullmatch(r"✓ demo/demo\.cap: \d+ events of \d+ calls identical", verdict)
+    assert verdict in README
+    assert read_all(ROOT / "demo" / "demo.cap")[0] == "clean"
+
+
+def test_the_python_example_runs(tmp_path: Path) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", README, re.S)
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert read_all(tmp_path / "session.cap")[0] == "clean"
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("docs") / "session.cap"
+    with running(shard_server(path)) as server:
+        assert converse(server.address, "happy", "checksum_failure").returncode == 0
+    return path
+
+
+def test_the_report_that_is_shown_is_the_one_that_comes_out(tmp_path: Path) -> None:
+    """Its labels, in their order; the figures are of another capture."""
+    path = tmp_path / "session.cap"
+    with running(helper_server("opaque_server", path)) as server:
+        from helpers.service import converse as talk
+
+        talk(server.address, "Bidi", [b"first", b"second", b"third"])
+    with running(helper_server("opaque_server", None, "flip")) as server:
+        done = replay(path, "--target", server.address)
+    assert done.returncode == 1
+    (shown,) = re.findall(r"```\n(✗ session\.cap.*?)```", README, re.S)
+    labels = [line.split("  ")[1].strip() for line in shown.splitlines() if line.startswith("  ") and "…" not in line]
+    out = [line.strip() for line in done.stdout.splitlines()]
+    for label in labels:
+        if label != "field":  # the opaque service has no schema
+            assert any(line.startswith(label) for line in out), label
+
+
+def test_the_filter_of_the_readme(session: Path) -> None:
+    lines = capture_file("frames", session, "--json").stdout.splitlines()
+    import json
+
+    assert [json.loads(line)["error"] for line in lines if json.loads(line).get("error")] == ["PAYLOAD_CORRUPT"] * 3
+
+
+@pytest.mark.parametrize("command", ["capture-server", "capture-replay", "capture-file"])
+def test_help_has_an_example(command: str) -> None:
+    done = run(BIN / command, "--help")
+    assert done.returncode == 0
+    assert "Example:" in done.stdout
+    assert command in done.stdout.partition("Example:")[2]
+    assert all(len(line) <= 100 for line in done.stdout.splitlines())
+
+
+def test_every_option_is_in_the_readme_or_the_help() -> None:
+    shown = run(BIN / "capture-replay", "--help").stdout
+    for option in (
+        "--target",
+        "--call",
+        "--timeout",
+        "--tls",
+        "--ca",
+        "--cert",
+        "--key",
+        "--server-name",
+        "--metadata",
+        "--json",
+    ):
+        assert option in shown
+
+
+def test_nothing_names_a_path_of_some_machine() -> None:
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if tracked.returncode:
+        pytest.skip("not a git checkout")
+    for name in tracked.stdout.splitlines():
+        path = ROOT / name
+        if path.suffix in (".py", ".md", ".toml", ".lock", ".proto", "") and path.is_file():
+            text = path.read_text(encoding="utf-8", errors="replace")
+            assert not re.search(r"/(home|root|Users|work)/\w", text), name
