@@ -40,7 +40,7 @@ def test_the_demo_says_its_verdict(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     verdict = done.stdout.strip().splitlines()[-1]
     assert re.fullmatch(r"✓ demo/demo\.cap: \d+ events of \d+ calls identical", verdict)
-    assert verdict in README
+    assert re.sub(r"\d+", "N", verdict) in re.sub(r"\d+", "N", README)
     assert read_all(ROOT / "demo" / "demo.cap")[0] == "clean"
 
 
