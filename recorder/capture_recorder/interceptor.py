@@ -241,8 +241,8 @@ class _Watch:
 
     @_harmless
     def half_closed(self) -> None:
-        """The request iterator is exhausted: by a half-close, if the call is still alive. (A reset can look like one for
-        a moment; what the handler acts upon is what is written.)"""
+        """The request iterator is exhausted: by a half-close, if the call is still alive. A reset can look like one for
+        a moment; what the handler acts upon is what is written."""
         self.delivered()
         if self._undecodable:
             self.sink.observe(self._end_of_undecodable)

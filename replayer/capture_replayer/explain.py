@@ -56,20 +56,30 @@ class Divergence:
     offset: int | None = None
     expected: str | None = None
     actual: str | None = None
-    cause: int = 0
+    cause: int = 0  # the request event that came last before it, by its number; 0 if there was none
+    cause_text: str = ""
     stalled: bool = False
+    ended: str | None = None  # the target's status, where a call ended in another way, or before it was due
     window: HexWindow | None = None
 
     def as_json(self) -> dict[str, object]:
         """The object that `--json` has for it."""
         names = ("call", "event", "kind", "method", "direction", "index", "verdict", "field", "offset")
         values: dict[str, object] = {name: getattr(self, name) for name in names}
-        cause = self.cause or None
-        return {**values, "expected": self.expected, "actual": self.actual, "cause": cause, "stalled": self.stalled}
+        cause = {"event": self.cause, "text": self.cause_text} if self.cause else None
+        more = {"cause": cause, "stalled": self.stalled, "ended": self.ended}
+        return {**values, "expected": self.expected, "actual": self.actual, **more}
 
 
-def explain(call: Call, finding: Finding, schemas: SchemaSet | None, *, stalled: bool = False) -> Divergence:
-    """`stalled`: this event was waited for until the time limit."""
+def explain(
+    call: Call,
+    finding: Finding,
+    schemas: SchemaSet | None,
+    *,
+    stalled: bool = False,
+    ended: StatusCame | None = None,
+) -> Divergence:
+    """`stalled`: this event was waited for until the time limit. `ended`: how the target ended the call."""
     wanted = finding.wanted.event if finding.wanted is not None else None
     kind = wanted.NAME if wanted is not None else _kind(finding.came)
     divergence = Divergence(
@@ -84,6 +94,7 @@ def explain(call: Call, finding: Finding, schemas: SchemaSet | None, *, stalled:
         actual=None if finding.came is None else describe(finding.came),
         cause=finding.cause,
         stalled=stalled,
+        ended=describe(ended) if ended is not None and finding.verdict == "missing" else None,
     )
     found = finding.difference
     if found is None:
@@ -95,10 +106,11 @@ def explain(call: Call, finding: Finding, schemas: SchemaSet | None, *, stalled:
     if isinstance(wanted, Message) and isinstance(finding.came, MessageCame):
         field, expected, actual = _in_message(call.method, wanted.payload, finding.came.payload, found.offset, schemas)
         window = hex_window(wanted.payload, finding.came.payload, found.offset or 0)
-    return _replaced(divergence, field=field, offset=found.offset, expected=expected, actual=actual, window=window)
+    return replaced(divergence, field=field, offset=found.offset, expected=expected, actual=actual, window=window)
 
 
-def _replaced(divergence: Divergence, **changes: object) -> Divergence:
+def replaced(divergence: Divergence, **changes: object) -> Divergence:
+    """The same with other values."""
     values = {name: getattr(divergence, name) for name in Divergence.__dataclass_fields__}
     return Divergence(**{**values, **changes})
 
@@ -138,7 +150,7 @@ def hex_window(expected: bytes, actual: bytes, offset: int) -> HexWindow:
 
 
 def describe(event: Expected | Answer | Call | Cancel | HalfClose) -> str:
-    """An event in some words; not yet safe for a terminal."""
+    """An event in some words. They come out of the capture: whoever shows them makes them safe for a terminal."""
     match event:
         case Message(payload=payload) | MessageCame(payload=payload):
             size = f"{len(payload):,} byte{'' if len(payload) == 1 else 's'}"

@@ -10,15 +10,16 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from typing import Final
 
+from capture_recorder import lens
 from capture_recorder.capfile import CaptureError, CaptureReader, Damage, Entry, Unknown, open_capture
 from capture_recorder.capfile.reader import DAMAGED, TORN, UNREADABLE
-from capture_recorder.capfile.records import EVENT_TYPES, Gap, Schema
+from capture_recorder.capfile.records import EVENT_TYPES, Call, Cancel, Gap, HalfClose, Message, Schema
 from capture_recorder.capfile.schema import SchemaSet
 
 from .client import Client, TargetUnreachable
 from .compare import VERDICTS
 from .engine import Options, Outcome, carry_out
-from .explain import Divergence, explain
+from .explain import Divergence, describe, explain, replaced
 from .plan import Step, plan
 
 SHOWN_DIVERGENCES: Final = 100
@@ -136,9 +137,9 @@ async def replay_capture(
             started(surveyed)
             steps = plan(reader.entries(), calls)
             outcome = await carry_out(steps, client, options or Options(), progress)
+            return _judge(file, reader, surveyed, outcome)
     except (CaptureError, CannotTell, TargetUnreachable) as error:
         return Result(file, _condition_of(file, condition), error=str(error))
-    return _judge(file, surveyed, outcome)
 
 
 def _condition_of(file: str, known: str) -> str:
@@ -152,7 +153,21 @@ def _condition_of(file: str, known: str) -> str:
         return UNREADABLE
 
 
-def _judge(file: str, surveyed: Survey, outcome: Outcome) -> Result:
+def _with_cause(divergence: Divergence, reader: CaptureReader, schemas: SchemaSet) -> Divergence:
+    """Say in words which request led to it."""
+    entry = reader.read(divergence.cause) if divergence.cause else None
+    if entry is None or not isinstance(entry.record, (Call, Message, HalfClose, Cancel)):
+        return divergence
+    text = describe(entry.record)
+    if isinstance(entry.record, Message):
+        decoded = schemas.decode(divergence.method, entry.record.direction, entry.record.payload)
+        if decoded.message is not None:
+            size = len(entry.record.payload)
+            text = f"{lens.read(divergence.method, decoded.message).summary} ({size:,} bytes)"
+    return replaced(divergence, cause_text=text)
+
+
+def _judge(file: str, reader: CaptureReader, surveyed: Survey, outcome: Outcome) -> Result:
     counts: Counter[str] = Counter()
     divergences: list[Divergence] = []
     stalls = set(outcome.stalls)
@@ -160,8 +175,11 @@ def _judge(file: str, surveyed: Survey, outcome: Outcome) -> Result:
         counts += call.comparison.counts
         for finding in call.comparison.findings:
             stalled = (number, finding.seq) in stalls and finding.verdict == "missing"
-            divergences.append(explain(call.recorded, finding, surveyed.schemas, stalled=stalled))
+            ended = call.comparison.status_came
+            divergences.append(explain(call.recorded, finding, surveyed.schemas, stalled=stalled, ended=ended))
     divergences.sort(key=lambda divergence: (divergence.event, divergence.after))
+    if divergences:
+        divergences[0] = _with_cause(divergences[0], reader, surveyed.schemas)
     return Result(
         file,
         surveyed.condition,

@@ -57,11 +57,15 @@ def _divergence(divergence: Divergence) -> Table:
     row("field", divergence.field)
     row("at byte", None if divergence.offset is None else f"{divergence.offset:,}")
     row("expected", divergence.expected or "nothing")
-    row("actual", divergence.actual or "nothing")
+    instead = f"nothing: the call ended with {divergence.ended}" if divergence.ended else "nothing"
+    row("actual", divergence.actual or instead)
     if divergence.window is not None:
         for name, text in zip(("recorded bytes", "replayed bytes"), _hex_lines(divergence.window), strict=True):
             row(name, text)
-    row("led to by", f"event {divergence.cause}" if divergence.cause else None)
+    cause = (
+        f"event {divergence.cause}: {divergence.cause_text}" if divergence.cause_text else f"event {divergence.cause}"
+    )
+    row("led to by", cause if divergence.cause else None)
     return table
 
 

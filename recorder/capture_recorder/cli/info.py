@@ -180,9 +180,14 @@ def _show(out: Console, file: str, reader: CaptureReader, survey: Survey, size: 
     out.print(Text.assemble((f"{sign} {sentence}", style)))
     for name, value in _facts(reader, survey, size):
         out.print(Text.assemble((f"{name:<13}", "dim"), printable(value)))
-    if survey.methods:
+    services: dict[str, dict[str, _Method]] = {}
+    for path, method in survey.methods.items():
+        service, _, name = path.rpartition("/")
+        services.setdefault(service, {})[name] = method
+    for service, methods in services.items():
         out.print()
-        print_table(out, _methods(survey))
+        out.print(Text(f"{printable(service)}/", style="bold"))
+        print_table(out, _methods(methods))
     losses = [f"gap: {gap.events} events lost by the recorder: {gap.why}" for gap in survey.gaps]
     losses += [f"damage: {damage}" for damage in survey.damage]
     losses += [f"schema: {problem}" for problem in survey.schemas.problems]
@@ -210,13 +215,13 @@ def _facts(reader: CaptureReader, survey: Survey, size: int | None) -> list[tupl
     return facts
 
 
-def _methods(survey: Survey) -> Table:
+def _methods(methods: dict[str, _Method]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("method", overflow="fold")
+    table.add_column("  method", overflow="fold")
     for name in ("kind", "calls", "requests", "responses", "payload", "ended"):
         table.add_column(name, justify="left" if name in ("kind", "ended") else "right")
-    for name, method in survey.methods.items():
+    for name, method in methods.items():
         ended = ", ".join(f"{how} {n:,}" for how, n in method.statuses.most_common())
         figures = (f"{method.calls:,}", f"{method.requests:,}", f"{method.responses:,}", human_size(method.size))
-        table.add_row(*(Text(printable(cell)) for cell in (name, method.kind, *figures, ended)))
+        table.add_row(*(Text(printable(cell)) for cell in (f"  {name}", method.kind, *figures, ended)))
     return table

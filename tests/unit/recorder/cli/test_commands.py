@@ -65,7 +65,7 @@ def test_info_for_people(capture: Path) -> None:
     assert done.returncode == 0
     assert "✓ clean" in done.stdout
     assert "gap: 2 events lost by the recorder: disk full" in done.stdout
-    assert re.search(r"/a\.B/C +bidi +1 +1 +1 +5 B +NOT_FOUND 1\n", done.stdout)
+    assert re.search(r"/a\.B/\n.*\n  C +bidi +1 +1 +1 +5 B +NOT_FOUND 1\n", done.stdout)
     assert not re.search(r" \n", done.stdout)
 
 
