@@ -36,6 +36,21 @@ Exit status, for scripts and `git bisect run`:
 """
 
 
+class Seconds(click.ParamType[float]):
+    """A time limit: a number above 0, or `inf`."""
+
+    name = "seconds"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            seconds = float(str(value))
+        except ValueError:
+            seconds = 0.0
+        if not seconds > 0:  # so written that NaN is refused too
+            self.fail(f"{value!r} is not a number of seconds above 0", param, ctx)
+        return seconds
+
+
 class MetadataType(click.ParamType[tuple[str, "str | bytes"]]):
     """`key=value`, a pair of metadata; the value of a `-bin` key is given in base64."""
 
@@ -76,7 +91,7 @@ class MetadataType(click.ParamType[tuple[str, "str | bytes"]]):
 @click.option(
     "--timeout",
     metavar="SECONDS",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Seconds(),
     default=10.0,
     show_default=True,
     help="Limit of each wait.",

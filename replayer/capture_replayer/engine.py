@@ -26,6 +26,7 @@ AHEAD: Final = 1_000
 """Answers of one call that may wait to be compared; while there are more, flow control holds the target back."""
 FLOOD: Final = 10_000
 """Answers of one call that nobody asked for; a target that sends more is cut off."""
+_FOREVER: Final = 365 * 86_400.0  # seconds; a deadline beyond it is as good as none, and clocks stay in their range
 _OWNED_BY_TRANSPORT: Final = frozenset({"user-agent", "content-type", "te"})
 _RESERVED: Final = ("grpc-", ":")  # beginnings of keys that are gRPC's or HTTP/2's own
 
@@ -52,6 +53,7 @@ class Outcome:
     stalls: list[tuple[int, int]] = field(default_factory=list)
     withheld: set[str] = field(default_factory=set)  # metadata names that the capture holds redacted only
     gave_up: bool = False
+    steps: int = 0  # those that were carried out, and those that were not for want of an answering target
 
 
 class ReplayedCall:
@@ -118,10 +120,12 @@ async def carry_out(steps: Iterable[Step], client: Client, options: Options, pro
             await run.do(step)
         else:
             await run.expect(step)
+        run.outcome.steps += 1
         progress(step)
         if run.outcome.gave_up:
             break
     for step in remaining:  # a target that is given up owes what is left
+        run.outcome.steps += 1
         run.owe(step)
     await run.finish()
     return run.outcome
@@ -149,7 +153,7 @@ class _Run:
             case Call():
                 seconds = None
                 if event.time_left_ns is not None:  # a debugger is slow: never less than one wait of ours
-                    seconds = max(event.time_left_ns / 1e9, self._options.timeout)
+                    seconds = min(max(event.time_left_ns / 1e9, self._options.timeout), _FOREVER)
                 call.live = self._client.open(event.method, self._metadata(event), seconds, call.answered)
             case Message():
                 await self._send(call, step, lambda live: live.send(event.payload))

@@ -7,14 +7,17 @@ A `Do` goes out when every `Expect` before it, in its own call and in the others
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from capture_recorder.capfile import Entry
 from capture_recorder.capfile.records import (
     REQUEST,
     Call,
     Cancel,
+    Event,
     HalfClose,
     Headers,
     Message,
@@ -42,6 +45,44 @@ class Expect:
 
 
 Step = Do | Expect
+_METHOD: Final = re.compile(r"/[!-~]+\Z")
+_KEY: Final = re.compile(r"[0-9a-z_.-]+\Z")  # gRPC over HTTP2, "Custom-Metadata"
+_VALUE: Final = re.compile(rb"[ -~]*\Z")
+
+
+class Coherence:
+    """Looks at the events of a capture in their order: whether they are of calls as calls go, and can be sent. What a
+    recorder writes always is; a capture comes from anybody."""
+
+    def __init__(self) -> None:
+        self._open: set[int] = set()
+        self._seen: set[int] = set()
+
+    def fault(self, seq: int, event: Event) -> str | None:
+        """A clause that says what is wrong with the next event, or None."""
+        call = event.call
+        if isinstance(event, Call):
+            if call in self._seen:
+                return f"event {seq} opens call {call} a second time"
+            self._seen.add(call)
+            self._open.add(call)
+            return _not_sendable(event)
+        if call not in self._open:
+            when = "after its end" if call in self._seen else "before it was opened"
+            return f"event {seq} is of call {call}, {when}"
+        if isinstance(event, (Cancel, Status)):
+            self._open.discard(call)
+        return None
+
+
+def _not_sendable(call: Call) -> str | None:
+    if not _METHOD.match(call.method):
+        return f"the method of call {call.call} is none that HTTP/2 can carry"
+    for key, value in call.metadata:
+        sendable = _KEY.match(key) or key.startswith(":")
+        if not sendable or (isinstance(value, bytes) and not key.endswith("-bin") and not _VALUE.match(value)):
+            return f"the metadata of call {call.call} is none that gRPC can send (key {key!r})"
+    return None
 
 
 def plan(entries: Iterable[Entry], calls: Collection[int] = ()) -> Iterator[Step]:

@@ -12,7 +12,7 @@ from typing import Final
 
 from capture_recorder import lens
 from capture_recorder.capfile import CaptureError, CaptureReader, Damage, Entry, Unknown, open_capture
-from capture_recorder.capfile.reader import DAMAGED, TORN, UNREADABLE
+from capture_recorder.capfile.reader import DAMAGED, TORN, UNREADABLE, Item
 from capture_recorder.capfile.records import EVENT_TYPES, Call, Cancel, Gap, HalfClose, Message, Schema
 from capture_recorder.capfile.schema import SchemaSet
 
@@ -20,7 +20,7 @@ from .client import Client, TargetUnreachable
 from .compare import VERDICTS
 from .engine import Options, Outcome, carry_out
 from .explain import Divergence, describe, explain, replaced
-from .plan import Step, plan
+from .plan import Coherence, Step, plan
 
 SHOWN_DIVERGENCES: Final = 100
 
@@ -73,35 +73,62 @@ class Result:
 
 def survey(reader: CaptureReader, calls: Collection[int] = (), *, allow_torn: bool = False) -> Survey:
     """Look at every record. Raises CannotTell where a replay could prove nothing."""
+    if reader.size is None:
+        raise CannotTell(f"{reader.name}: a pipe can be read once and a replay reads twice; save the capture to a file")
     schemas = SchemaSet()
+    complaints = _Complaints(calls)
     seen: set[int] = set()
     steps = 0
     for item in reader.scan():
-        if isinstance(item, Unknown) and item.critical:
-            raise CannotTell(
-                f"{reader.name}: record {item.seq} at offset {item.offset} is of type {item.type}, which this version "
-                "does not know; use a newer capture-replay"
-            )
-        if isinstance(item, Damage) or not isinstance(item, Entry):
-            continue
-        record = item.record
+        complaints.look_at(item)
+        record = item.record if isinstance(item, Entry) else None
         if isinstance(record, Schema):
             schemas.add(record)
-        elif isinstance(record, Gap) and (not calls or record.call is None or record.call in calls):
-            raise CannotTell(
-                f"{reader.name}: the recorder lost {record.events} events before record {item.seq} "
-                f"({record.why}); a capture with a gap cannot be replayed as if it were whole"
-            )
         elif isinstance(record, EVENT_TYPES) and (not calls or record.call in calls):
             steps += 1
             seen.add(record.call)
     _refuse(reader, allow_torn=allow_torn)
+    if complaints.first is not None:
+        raise CannotTell(f"{reader.name}: {complaints.first}")
     missing = sorted(set(calls) - seen)
     if missing:
         raise CannotTell(f"{reader.name}: there is no call {missing[0]} in it; `capture-file frames` lists its calls")
     if not steps:
         raise CannotTell(f"{reader.name}: there is nothing in it to be replayed")
     return Survey(reader.condition, schemas, len(seen), steps)
+
+
+class _Complaints:
+    """The first thing in a capture, besides damage, for which a replay of these calls could prove nothing."""
+
+    def __init__(self, calls: Collection[int]) -> None:
+        self.first: str | None = None
+        self._calls = calls
+        self._coherence = Coherence()
+
+    def look_at(self, item: Item) -> None:
+        """The next item of a scan."""
+        if self.first is None:
+            self.first = self._complaint(item)
+
+    def _complaint(self, item: Item) -> str | None:
+        if isinstance(item, Unknown) and item.critical:
+            return (
+                f"record {item.seq} at offset {item.offset} is of type {item.type}, which this version does not know; "
+                "use a newer capture-replay"
+            )
+        if not isinstance(item, Entry):
+            return None
+        record = item.record
+        if isinstance(record, Gap) and (not self._calls or record.call is None or record.call in self._calls):
+            return (
+                f"the recorder lost {record.events} events before record {item.seq} ({record.why}); "
+                "a capture with a gap cannot be replayed as if it were whole"
+            )
+        if isinstance(record, EVENT_TYPES):
+            fault = self._coherence.fault(item.seq, record)
+            return None if fault is None else f"{fault} (offset {item.offset}); no recorder writes that"
+        return None
 
 
 def _refuse(reader: CaptureReader, *, allow_torn: bool) -> None:
@@ -137,6 +164,8 @@ async def replay_capture(
             started(surveyed)
             steps = plan(reader.entries(), calls)
             outcome = await carry_out(steps, client, options or Options(), progress)
+            if outcome.steps != surveyed.steps:
+                raise CannotTell(f"{file}: the file changed while it was replayed")
             return _judge(file, reader, surveyed, outcome)
     except (CaptureError, CannotTell, TargetUnreachable) as error:
         return Result(file, _condition_of(file, condition), error=str(error))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,9 @@ import grpc
 import pytest
 
 from capture_recorder.capfile import framing
+from capture_recorder.capfile.records import Call, Message, Record, Status
 from helpers.captures import read_all, write_capture
-from helpers.processes import helper_server, replay, running
+from helpers.processes import BIN, helper_server, replay, running
 
 
 def replayed(capture: Path, mode: str, *arguments: str) -> tuple[int, dict[str, Any], str]:
@@ -108,6 +111,8 @@ def test_something_else_listens_there(opaque_capture: Path) -> None:
         ["--target"],
         ["--target", "x:1", "--call", "0"],
         ["--target", "x:1", "--timeout", "-1"],
+        ["--target", "x:1", "--timeout", "nan"],
+        ["--target", "x:1", "--timeout", "soon"],
         ["--target", "x:1", "--metadata", "no-sign"],
         ["--target", "x:1", "--cert", "/dev/null"],
         ["--target", "x:1", "--nonsense"],
@@ -182,6 +187,51 @@ def test_a_capture_with_a_gap_is_not_replayed_as_if_it_were_whole(tmp_path: Path
     done = replay(path, "--target", "127.0.0.1:1")
     assert done.returncode == 125
     assert "the recorder lost 2 events" in done.stdout.replace("\n", " ")
+
+
+START = Call(call=1, time_ns=0, method="/s/M", kind="bidi")
+MESSAGE = Message(call=1, direction=0, index=0, time_ns=0, payload=b"")
+END = Status(call=1, time_ns=0, code=0)
+
+
+@pytest.mark.parametrize(
+    ("records", "sentence"),
+    [
+        ([MESSAGE], "event 1 is of call 1, before it was opened"),
+        ([START, END, MESSAGE], "event 3 is of call 1, after its end"),
+        ([START, END, END], "event 3 is of call 1, after its end"),
+        ([START, START], "event 2 opens call 1 a second time"),
+        ([replace(START, method="no slash")], "the method of call 1 is none that HTTP/2 can carry"),
+        ([replace(START, method="/a\r\nb")], "the method of call 1 is none that HTTP/2 can carry"),
+        ([replace(START, metadata=(("Upper", b""),))], "the metadata of call 1 is none that gRPC can send"),
+        ([replace(START, metadata=(("a\x1b", b""),))], "the metadata of call 1 is none that gRPC can send"),
+        ([replace(START, metadata=(("a", b"\r\nb: c"),))], "the metadata of call 1 is none that gRPC can send"),
+        ([], "there is nothing in it to be replayed"),
+    ],
+)
+def test_a_capture_that_no_recorder_writes(records: list[Record], sentence: str, tmp_path: Path) -> None:
+    done = replay(write_capture(tmp_path / "odd.cap", records), "--target", "127.0.0.1:1")
+    assert done.returncode == 125
+    assert sentence in done.stdout
+    assert done.stdout.count("\n") == 1
+    assert done.stdout.strip().isprintable()
+    assert "Traceback" not in done.stderr
+
+
+def test_odd_but_possible_values_do_no_harm(tmp_path: Path) -> None:
+    """The largest time, a kind that nobody knows, a name that the server does not have."""
+    call = replace(START, method="/~!/\x7e", kind="new", time_left_ns=2**63, time_ns=2**63)
+    path = write_capture(tmp_path / "odd.cap", [call, replace(END, code=12, message="Method not found!")])
+    with running(helper_server("opaque_server")) as server:
+        done = replay(path, "--target", server.address)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_pipe_is_not_taken_for_an_empty_capture(opaque_capture: Path) -> None:
+    command = f"cat {opaque_capture} | {BIN}/capture-replay /dev/stdin --target 127.0.0.1:1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert done.returncode == 125
+    assert "save the capture to a file" in done.stdout
 
 
 def test_chosen_calls_only(opaque_capture: Path) -> None:

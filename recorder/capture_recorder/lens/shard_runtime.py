@@ -6,6 +6,7 @@ Written from the protocol's description and on its own, not with the server's co
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 from typing import Any, Final
 
 from crc32c import crc32c
@@ -77,7 +78,7 @@ def _tensors(name: str, inner: Any) -> list[Any]:
 def _check(tensor: Any) -> TensorCheck:
     declared = tensor.checksum.value.hex()
     try:
-        pieces = sorted((f.byte_offset, _content(tensor, f.payload)) for f in tensor.fragments)
+        pieces = sorted(_contents(tensor))
     except _Broken as broken:
         return TensorCheck(tensor.name, "broken", declared, "", str(broken))
     data = b"".join(piece for _, piece in pieces)
@@ -111,14 +112,20 @@ class _Broken(Exception):
     """A fragment that cannot be expanded."""
 
 
-def _content(tensor: Any, payload: bytes) -> bytes:
-    """A fragment's bytes, uncompressed. Raises _Broken."""
-    if tensor.compression != _ZSTD:
-        return payload
+def _contents(tensor: Any) -> Iterator[tuple[int, bytes]]:
+    """Each fragment's offset and bytes; all of them together no more than the tensor has. Raises _Broken."""
+    room = min(tensor.total_bytes, _MOST)
+    for fragment in tensor.fragments:
+        content = fragment.payload if tensor.compression != _ZSTD else _expanded(fragment.payload, room)
+        room -= len(content)
+        yield fragment.byte_offset, content
+
+
+def _expanded(payload: bytes, room: int) -> bytes:
+    """A zstd frame's bytes. Raises _Broken."""
     import zstandard  # noqa: PLC0415 - only for compressed tensors
 
     decompressor = zstandard.ZstdDecompressor().decompressobj()
-    room = min(tensor.total_bytes, _MOST)
     found = bytearray()
     try:
         for start in range(0, len(payload), _PIECE):

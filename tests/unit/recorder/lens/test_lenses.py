@@ -31,6 +31,8 @@ def moved(at: int) -> pb.NamedTensor:
 
 BOMB = tensor("t", bytes(1 << 20), compression=pb.COMPRESSION_ZSTD)
 BOMB.total_bytes = 10
+MANY_BOMBS = tensor("t", bytes(1 << 20), compression=pb.COMPRESSION_ZSTD)
+MANY_BOMBS.fragments.extend([MANY_BOMBS.fragments[0]] * 50)
 NO_FRAME = tensor("t", b"x", compression=pb.COMPRESSION_ZSTD)
 NO_FRAME.fragments[0].payload = b"nothing"
 CUT = tensor("t", b"x" * 1000, compression=pb.COMPRESSION_ZSTD)
@@ -56,6 +58,7 @@ WRONG_ALGORITHM.checksum.algorithm = pb.CHECKSUM_ALGORITHM_UNSPECIFIED
         (UNDECLARED, "missing", "no checksum is declared"),
         (WRONG_ALGORITHM, "mismatch", "the algorithm is declared as 0, not as CRC32C"),
         (BOMB, "broken", "a fragment expands to more than the tensor"),
+        (MANY_BOMBS, "broken", "a fragment expands to more than the tensor"),
         (NO_FRAME, "broken", "a fragment is not a zstd frame"),
         (CUT, "broken", "a fragment is not a whole zstd frame"),
     ],
