@@ -79,7 +79,8 @@ class Sink:
         """Write what was seen, now. When this returns the kernel has it."""
         now = time.monotonic_ns()
         with self._lock:
-            self._drain()
+            if self._posted:
+                self._drain()
             self._take(now, step)
 
     def post(self, step: Step) -> None:
@@ -121,8 +122,12 @@ class Sink:
             self._take(*self._posted.popleft())
 
     def _take(self, now: int, step: Step) -> None:
-        if not self._closed:
-            self._guarded(lambda: self._write(now, step))
+        if self._closed:
+            return
+        try:
+            self._write(now, step)
+        except Exception as error:  # noqa: BLE001
+            self.failed(error)
 
     def _write(self, now: int, step: Step) -> None:
         try:
@@ -134,7 +139,8 @@ class Sink:
         self._last = max(self._last, now - self._clock)
         for record in step(self._last):
             try:
-                self._say_gap(writer)
+                if self._unsaid[0]:
+                    self._say_gap(writer)
                 writer.append(record)
             except CaptureWriteError:
                 self._count_lost(record)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -132,3 +134,30 @@ def test_the_lock_has_every_dependency_with_hashes() -> None:
         assert f"\n{name}==" in lock
     entries = [entry for entry in lock.split("\n") if "==" in entry and not entry.startswith("#")]
     assert lock.count("--hash=sha256:") >= len(entries)
+
+
+FOLDERS = ("proto", "server", "recorder", "replayer", "tui")
+# library: the modules that may import it
+ONLY_IN = {
+    "click": r"(^|/)cli(/|\.py$)|capture_server/client\.py$",
+    "rich": r"(^|/)cli(/|\.py$)|/report\.py$|/terminal\.py$",
+    "textual": r"^tui/",
+    "google.protobuf": r"capfile/schema\.py$|/lens/|^proto/|capture_recorder/recorder\.py$",
+    "zstandard": r"^server/|lens/shard_runtime\.py$",
+}
+
+
+@pytest.mark.parametrize("library", ONLY_IN)
+def test_a_library_is_imported_where_it_belongs(library: str) -> None:
+    found = False
+    for path in (path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")):
+        names = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        if any(name == library or name.startswith(f"{library}.") for name in names):
+            found = True
+            assert re.search(ONLY_IN[library], str(path.relative_to(ROOT))), path
+    assert found or library == "textual"

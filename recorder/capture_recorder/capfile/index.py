@@ -22,40 +22,37 @@ class Index:
         self._entries: list[tuple[int, int]] = []
         self._calls: list[tuple[int, int, int]] = []
         self._checkpoints: list[int] = []
-        self._first = (0, 0)  # (seq, offset) of the first record that no checkpoint covers
-        self._last = (0, 0)
+        self._next_entry = (0, 0)  # the number, or the offset, from which on the next entry is made
+        self._next_checkpoint = (INTERVAL_RECORDS, INTERVAL_BYTES)  # likewise the next checkpoint
         self._totals = dict.fromkeys(("calls", "requests", "responses", "size", "gaps", "duration_ns"), 0)
-
-    @property
-    def is_due(self) -> bool:
-        """Whether enough was written since the last checkpoint for another."""
-        records, size = (last - first for last, first in zip(self._last, self._first, strict=True))
-        return records >= INTERVAL_RECORDS or size >= INTERVAL_BYTES
+        self.is_due = False  # whether enough was written since the last checkpoint for another
 
     def add(self, record: Record, seq: int, offset: int) -> None:
         """A record was written."""
         if isinstance(record, Checkpoint):
             self._checkpoints.append(offset)
-            self._entries, self._calls = [], []
-            self._first = self._last = (seq, offset)
+            self._entries, self._calls, self.is_due = [], [], False
+            self._next_entry = (0, 0)
+            self._next_checkpoint = (seq + INTERVAL_RECORDS, offset + INTERVAL_BYTES)
             return
-        self._last = (seq, offset)
-        entries = self._entries
-        if not entries or seq >= entries[-1][0] + STRIDE_RECORDS or offset >= entries[-1][1] + STRIDE_BYTES:
-            entries.append((seq, offset))
+        if seq >= self._next_entry[0] or offset >= self._next_entry[1]:
+            self._entries.append((seq, offset))
+            self._next_entry = (seq + STRIDE_RECORDS, offset + STRIDE_BYTES)
+        self.is_due = seq >= self._next_checkpoint[0] or offset >= self._next_checkpoint[1]
         self._count(record, seq, offset)
 
     def _count(self, record: Record, seq: int, offset: int) -> None:
         totals = self._totals
-        if isinstance(record, Call):
-            totals["calls"] += 1
-            self._calls.append((record.call, seq, offset))
-        elif isinstance(record, Message):
+        if isinstance(record, Message):  # first: nearly every record is one
             totals["requests" if record.direction == REQUEST else "responses"] += 1
             totals["size"] += len(record.payload)
+        elif isinstance(record, Call):
+            totals["calls"] += 1
+            self._calls.append((record.call, seq, offset))
         elif isinstance(record, Gap):
             totals["gaps"] += 1
-        totals["duration_ns"] = max(totals["duration_ns"], getattr(record, "time_ns", 0))
+        time_ns = getattr(record, "time_ns", 0)
+        totals["duration_ns"] = max(totals["duration_ns"], time_ns)
 
     def checkpoint(self) -> Checkpoint:
         """The index of what was written since the last checkpoint. Its `records` is empty when there was nothing."""

@@ -362,27 +362,32 @@ def _pack(value: object) -> bytes:
 
 
 def _message_prefix(message: Message) -> bytes:
-    """The map up to and with the header of its last value, `p`."""
+    """The map up to and with the header of its last value, `p`. By hand: a recorder does this for every message."""
     size = len(message.payload)
+    direction = b"\xa1d\x01\xa1n" if message.direction else b"\xa1d\x00\xa1n"
+    call, index, time_ns = _natural_bytes(message.call), _natural_bytes(message.index), _natural_bytes(message.time_ns)
+    return b"".join((b"\x85\xa1c", call, direction, index, b"\xa1t", time_ns, b"\xa1p", _bin_header(size)))
+
+
+def _natural_bytes(value: int) -> bytes:
+    """A whole number from 0 up in msgpack's shortest form."""
+    if value < 1 << 7:
+        return value.to_bytes(1, "big")
+    if value < 1 << 8:
+        return b"\xcc" + value.to_bytes(1, "big")
+    if value < 1 << 16:
+        return b"\xcd" + value.to_bytes(2, "big")
+    if value < 1 << 32:
+        return b"\xce" + value.to_bytes(4, "big")
+    return b"\xcf" + value.to_bytes(8, "big")
+
+
+def _bin_header(size: int) -> bytes:
     if size < 1 << 8:
-        header = b"\xc4" + size.to_bytes(1, "big")
-    elif size < 1 << 16:
-        header = b"\xc5" + size.to_bytes(2, "big")
-    else:
-        header = b"\xc6" + size.to_bytes(4, "big")
-    return b"".join(
-        (
-            b"\x85\xa1c",
-            _pack(message.call),
-            b"\xa1d\x01" if message.direction else b"\xa1d\x00",
-            b"\xa1n",
-            _pack(message.index),
-            b"\xa1t",
-            _pack(message.time_ns),
-            b"\xa1p",
-            header,
-        )
-    )
+        return b"\xc4" + size.to_bytes(1, "big")
+    if size < 1 << 16:
+        return b"\xc5" + size.to_bytes(2, "big")
+    return b"\xc6" + size.to_bytes(4, "big")
 
 
 def decode(kind: int, body: Buffer) -> Record | None:

@@ -39,6 +39,12 @@ def test_a_payload_is_the_last_part_and_is_not_copied(size: int) -> None:
     assert msgpack.unpackb(prefix + rest) == {"c": 1, "d": 1, "n": 300, "t": 1 << 40, "p": payload}
 
 
+@pytest.mark.parametrize("number", [n + d for bits in (7, 8, 16, 32, 63) for n in (1 << bits,) for d in (-1, 0, 1)])
+def test_numbers_are_packed_as_msgpack_packs_them(number: int) -> None:
+    message = Message(call=number, direction=0, index=number, time_ns=number, payload=b"x")
+    assert body(message) == msgpack.packb({"c": number, "d": 0, "n": number, "t": number, "p": b"x"})
+
+
 def test_a_payload_stays_last_beside_unknown_keys() -> None:
     message = Message(call=1, direction=1, index=0, time_ns=1, payload=b"xyz", extra={"more": 1})
     assert body(message).endswith(b"\xa1p\xc4\x03xyz")
