@@ -70,11 +70,13 @@ def test_the_report_that_is_shown_is_the_one_that_comes_out(tmp_path: Path) -> N
         done = replay(path, "--target", server.address)
     assert done.returncode == 1
     (shown,) = re.findall(r"```\n(✗ session\.cap.*?)```", README, re.S)
-    labels = [line.split("  ")[1].strip() for line in shown.splitlines() if line.startswith("  ") and "…" not in line]
-    out = [line.strip() for line in done.stdout.splitlines()]
-    for label in labels:
-        if label != "field":  # the opaque service has no schema
-            assert any(line.startswith(label) for line in out), label
+    assert shown.splitlines()[0] == "✗ session.cap: 1 event of 129 not as recorded"
+    label = re.compile(r"^  (\w+(?: \w+)*)(?:  |$)", re.M)
+    labels = label.findall(shown)
+    assert len(labels) == 10
+    assert [name for name in labels if name != "field"] == label.findall(
+        done.stdout
+    )  # the opaque service has no schema
 
 
 def test_the_filter_of_the_readme(session: Path) -> None:
