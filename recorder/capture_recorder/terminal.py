@@ -16,7 +16,10 @@ def console(stream: IO[str] | None = None) -> Console:
     """A console on standard output, or on another stream. Text is shown as it is given: no markup, no emoji names, no
     guesses at what might be a number. Colour only on a terminal, and not with NO_COLOR."""
     out = Console(file=stream or sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=True)
-    if not out.is_terminal and "COLUMNS" not in os.environ:
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal():  # rich does not look at it on a dumb terminal
+        out.size = ConsoleDimensions(int(columns), out.size.height)
+    elif not out.is_terminal:
         out.size = ConsoleDimensions(_WIDTH_OF_A_FILE, 100)
     return out
 

@@ -49,7 +49,7 @@ def _tensor_fault(tensor: pb.NamedTensor) -> str | None:
     if len(tensor.checksum.value) != 4:
         return f"a CRC32C has 4 bytes, not {len(tensor.checksum.value)}"
     crc = end = 0
-    for fragment in sorted(tensor.fragments, key=lambda fragment: fragment.byte_offset):
+    for fragment in sorted(tensor.fragments, key=lambda fragment: (fragment.byte_offset, len(fragment.payload))):
         if fragment.byte_offset != end:
             what = "gap" if fragment.byte_offset > end else "overlap"
             at = min(fragment.byte_offset, end)

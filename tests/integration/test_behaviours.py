@@ -113,10 +113,10 @@ def test_a_capture_needs_a_fresh_server(recorded: dict[str, Path]) -> None:
 
 
 def test_a_client_that_leaves_its_call_open(recorded: dict[str, Path]) -> None:
-    """The process is gone without a word; the server sees the connection go, or, if it is faster, an open call."""
-    kinds = {type(event) for event in events(recorded["left_open"])}
-    assert Status not in kinds
-    assert HalfClose not in kinds
+    """The process is gone without a word: the server sees the connection go, and that as it sees a client's cancel; or
+    it is asked to stop before it noticed."""
+    ends = [type(event) for event in events(recorded["left_open"]) if isinstance(event, (Cancel, Status, HalfClose))]
+    assert ends in ([Cancel], [HalfClose, Cancel], [HalfClose, Status], [])
 
 
 def test_a_client_that_cancels(recorded: dict[str, Path]) -> None:

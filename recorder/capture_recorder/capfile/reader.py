@@ -10,7 +10,6 @@ import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import BinaryIO, Final, Self
 
 from . import framing, records
@@ -282,5 +281,4 @@ def open_capture(path: str | os.PathLike[str], *, stdin: BinaryIO | None = None)
     try:
         return CaptureReader(path, stdin=stdin)
     except OSError as error:
-        name = Path(os.fspath(path)).as_posix()
-        raise CannotOpen(name, (error.strerror or str(error)).lower()) from error
+        raise CannotOpen(os.fspath(path) or '""', (error.strerror or str(error)).lower()) from error

@@ -6,7 +6,8 @@ does not link is a problem to be told of, never an exception, and no code of the
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import struct
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,18 +15,51 @@ from google.protobuf import descriptor_pb2, descriptor_pool, json_format, messag
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
 from google.protobuf.message import DecodeError
 
+from ..text import printable
 from . import wire
 from .records import REQUEST, Schema
 
 _MAX_DEPTH: Final = 100
 _SHOWN: Final = 24  # bytes of a value that a line has room for
-_PACKABLE: Final = {
-    FieldDescriptor.TYPE_DOUBLE: 8,
-    FieldDescriptor.TYPE_FIXED64: 8,
-    FieldDescriptor.TYPE_SFIXED64: 8,
-    FieldDescriptor.TYPE_FLOAT: 4,
-    FieldDescriptor.TYPE_FIXED32: 4,
-    FieldDescriptor.TYPE_SFIXED32: 4,
+_SHOWN_TEXT: Final = 80  # characters of one
+
+
+def _signed(value: int, bits: int) -> int:
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
+def _zigzag(value: int, bits: int) -> int:
+    value &= (1 << bits) - 1
+    return value >> 1 ^ -(value & 1)
+
+
+# A number on the wire, by the type that the schema gives it; 32-bit types take the low bits, as protobuf does.
+_VARINTS: Final[dict[int, Callable[[int], int]]] = {
+    FieldDescriptor.TYPE_INT32: lambda value: _signed(value, 32),
+    FieldDescriptor.TYPE_INT64: lambda value: _signed(value, 64),
+    FieldDescriptor.TYPE_UINT32: lambda value: value & 0xFFFFFFFF,
+    FieldDescriptor.TYPE_UINT64: lambda value: value,
+    FieldDescriptor.TYPE_SINT32: lambda value: _zigzag(value, 32),
+    FieldDescriptor.TYPE_SINT64: lambda value: _zigzag(value, 64),
+    FieldDescriptor.TYPE_BOOL: lambda value: int(value != 0),
+    FieldDescriptor.TYPE_ENUM: lambda value: _signed(value, 32),
+}
+_FIXED: Final = {
+    FieldDescriptor.TYPE_DOUBLE: struct.Struct("<d"),
+    FieldDescriptor.TYPE_FIXED64: struct.Struct("<Q"),
+    FieldDescriptor.TYPE_SFIXED64: struct.Struct("<q"),
+    FieldDescriptor.TYPE_FLOAT: struct.Struct("<f"),
+    FieldDescriptor.TYPE_FIXED32: struct.Struct("<I"),
+    FieldDescriptor.TYPE_SFIXED32: struct.Struct("<i"),
+}
+_WIRE_TYPES: Final = {
+    **dict.fromkeys(_VARINTS, wire.VARINT),
+    **{kind: wire.FIXED64 if layout.size == 8 else wire.FIXED32 for kind, layout in _FIXED.items()},
+    FieldDescriptor.TYPE_STRING: wire.BYTES,
+    FieldDescriptor.TYPE_BYTES: wire.BYTES,
+    FieldDescriptor.TYPE_MESSAGE: wire.BYTES,
+    FieldDescriptor.TYPE_GROUP: wire.GROUP,
 }
 
 
@@ -108,6 +142,11 @@ class SchemaSet:
             self._types[key] = self._find(method, direction)
         return self._types[key]
 
+    def type_of(self, method: str, direction: int) -> str | None:
+        """The full name of that type."""
+        found = self.descriptor(method, direction)
+        return None if found is None else str(found.full_name)
+
     def _find(self, method: str, direction: int) -> Descriptor | None:
         service, _, name = method.strip("/").rpartition("/")
         try:
@@ -145,26 +184,54 @@ class SchemaSet:
         descriptor = self.descriptor(method, direction)
         if descriptor is None or not payload:
             return None
-        return _locate(descriptor, payload, 0, len(payload), min(offset, len(payload) - 1), "", 0)
+        try:
+            return _locate(descriptor, payload, 0, len(payload), min(offset, len(payload) - 1), "", 0)
+        except Exception:  # noqa: BLE001 - descriptors that link and still lack what every message has
+            return None
 
 
 def _locate(
     descriptor: Descriptor | None, data: bytes, start: int, end: int, offset: int, prefix: str, depth: int
 ) -> Location | None:
     """The field at `offset` in the message that stands from `start` to `end`."""
-    seen: dict[int, int] = {}
+    counts: dict[int, int] = {}
     try:
         for item in wire.fields(data, start, end):
-            index = seen[item.number] = seen.get(item.number, -1) + 1
+            known = _known(descriptor, item)
+            index = counts.get(item.number, 0)
             if item.tag <= offset < item.next:
-                return _inside(descriptor, data, item, index, offset, prefix, depth)
+                return _inside(known, data, item, index, offset, prefix, depth)
+            if known is not None and known.is_repeated:
+                counts[item.number] = index + _elements(known, data, item)
     except wire.WireError:
         pass
     return None
 
 
+def _known(descriptor: Descriptor | None, item: wire.WireField) -> FieldDescriptor | None:
+    """The field in the schema. One that is written as another type than its own is unknown, as it is to protobuf."""
+    known = descriptor.fields_by_number.get(item.number) if descriptor is not None else None
+    if known is None or item.wire_type == _WIRE_TYPES[known.type] or _is_packed(known, item):
+        return known
+    return None
+
+
+def _is_packed(known: FieldDescriptor, item: wire.WireField) -> bool:
+    is_number = known.type in _VARINTS or known.type in _FIXED
+    return is_number and bool(known.is_repeated) and item.wire_type == wire.BYTES
+
+
+def _elements(known: FieldDescriptor, data: bytes, item: wire.WireField) -> int:
+    """How many elements of a repeated field stand in `item`."""
+    if not _is_packed(known, item):
+        return 1
+    if known.type in _FIXED:
+        return (item.end - item.start) // _FIXED[known.type].size
+    return sum(byte < 0x80 for byte in memoryview(data)[item.start : item.end])  # the last bytes of varints
+
+
 def _inside(
-    descriptor: Descriptor | None,
+    known: FieldDescriptor | None,
     data: bytes,
     item: wire.WireField,
     index: int,
@@ -172,35 +239,29 @@ def _inside(
     prefix: str,
     depth: int,
 ) -> Location:
-    known = descriptor.fields_by_number.get(item.number) if descriptor is not None else None
     if known is None:
         return Location(f"{prefix}#{item.number}", item.tag, item.next, _raw_value(data, item))
     path = prefix + known.name
-    if known.message_type is not None:
-        if known.is_repeated:
-            path += _map_key(known, data, item) or f"[{index}]"
-        inner = None
-        if offset >= item.start and depth < _MAX_DEPTH:
-            inner = _locate(known.message_type, data, item.start, item.end, offset, f"{path}.", depth + 1)
-        return inner or Location(path, item.tag, item.next, f"{item.end - item.start:,} bytes")
-    if known.is_repeated and item.wire_type == wire.BYTES and known.type not in _LENGTH_DELIMITED:
-        return _packed(known, data, item, offset, path)
+    if _is_packed(known, item):
+        return _packed(known, data, item, index, offset, path)
     if known.is_repeated:
-        path += f"[{index}]"
-    return Location(path, item.tag, item.next, _value(known, data, item))
+        path += _map_key(known, data, item) or f"[{index}]"
+    if known.message_type is None:
+        return Location(path, item.tag, item.next, _value(known, data, item))
+    inner = None
+    if offset >= item.start and depth < _MAX_DEPTH:
+        inner = _locate(known.message_type, data, item.start, item.end, offset, f"{path}.", depth + 1)
+    return inner or Location(path, item.tag, item.next, f"{item.end - item.start:,} bytes")
 
 
-_LENGTH_DELIMITED: Final = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES)
-
-
-def _packed(known: FieldDescriptor, data: bytes, item: wire.WireField, offset: int, path: str) -> Location:
-    """An element of a packed field."""
-    size, at, index = _PACKABLE.get(known.type), item.start, 0
+def _packed(known: FieldDescriptor, data: bytes, item: wire.WireField, index: int, offset: int, path: str) -> Location:
+    """An element of a packed field, whose first one has number `index`."""
+    layout, at = _FIXED.get(known.type), item.start
     try:
         while at < item.end:
-            number, after = (0, at + size) if size else wire.varint(data, at, item.end)
-            if at <= offset < after:
-                value = _number(known, number) if not size else data[at:after].hex()
+            number, after = (0, at + layout.size) if layout else wire.varint(data, at, item.end)
+            if at <= offset < after <= item.end:
+                value = _fixed(known, data, at) if layout else _number(known, number)
                 return Location(f"{path}[{index}]", at, after, value)
             at, index = after, index + 1
     except wire.WireError:
@@ -209,41 +270,46 @@ def _packed(known: FieldDescriptor, data: bytes, item: wire.WireField, offset: i
 
 
 def _map_key(known: FieldDescriptor, data: bytes, item: wire.WireField) -> str | None:
+    """`['key']` of an entry of a map; None for any other field."""
     entry = known.message_type
     if entry is None or not entry.GetOptions().map_entry:
         return None
-    key = entry.fields_by_name["key"]
+    key = entry.fields_by_number[1]
+    value = "''" if key.type == FieldDescriptor.TYPE_STRING else _number(key, 0)  # a key may be left out
     try:
         for field in wire.fields(data, item.start, item.end):
-            if field.number == 1:
-                return f"[{_value(key, data, field)}]"
+            if field.number == 1 and _known(entry, field) is not None:
+                value = _value(key, data, field)
     except wire.WireError:
         pass
-    return None
+    return f"[{value}]"
 
 
 def _value(known: FieldDescriptor, data: bytes, item: wire.WireField) -> str:
-    if item.wire_type == wire.BYTES and known.type == FieldDescriptor.TYPE_STRING:
+    """A field that is no message, and that is written as the schema says."""
+    if known.type == FieldDescriptor.TYPE_STRING:
         try:
             text = data[item.start : item.end].decode()
+            return printable(repr(text[: _SHOWN_TEXT + 1]), _SHOWN_TEXT)
         except UnicodeDecodeError:
             return _raw_value(data, item)
-        return repr(text if len(text) <= 2 * _SHOWN else f"{text[: 2 * _SHOWN]}…")
-    if item.value is not None and item.wire_type == wire.VARINT:
-        return _number(known, item.value)
-    return _raw_value(data, item)
+    if known.type in _FIXED:
+        return _fixed(known, data, item.start)
+    return _raw_value(data, item) if item.value is None else _number(known, item.value)
+
+
+def _fixed(known: FieldDescriptor, data: bytes, at: int) -> str:
+    (value,) = _FIXED[known.type].unpack_from(data, at)
+    return f"{value:.9g}" if known.type == FieldDescriptor.TYPE_FLOAT else str(value)
 
 
 def _number(known: FieldDescriptor, value: int) -> str:
-    if known.enum_type is not None and value in known.enum_type.values_by_number:
-        return f"{known.enum_type.values_by_number[value].name} ({value})"
+    number = _VARINTS[known.type](value) if known.type in _VARINTS else value
     if known.type == FieldDescriptor.TYPE_BOOL:
-        return str(bool(value)).lower()
-    if known.type in (FieldDescriptor.TYPE_SINT32, FieldDescriptor.TYPE_SINT64):
-        return str((value >> 1) ^ -(value & 1))
-    if known.type in (FieldDescriptor.TYPE_INT32, FieldDescriptor.TYPE_INT64) and value >= 1 << 63:
-        return str(value - (1 << 64))
-    return str(value)
+        return str(bool(number)).lower()
+    if known.enum_type is not None and number in known.enum_type.values_by_number:
+        return f"{known.enum_type.values_by_number[number].name} ({number})"
+    return str(number)
 
 
 def _raw_value(data: bytes, item: wire.WireField) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
-from .common import INTERRUPTED, Failed
+from .common import Commands, run, version
 from .frames import frames
 from .info import info
 
@@ -22,8 +20,8 @@ Exit status:
 """
 
 
-@click.group(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="capture-replay")
+@click.group(cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(version(), prog_name="capture-file")
 def command() -> None:
     """Look into capture files."""
 
@@ -33,26 +31,8 @@ command.add_command(frames)
 
 
 def main() -> None:
-    """Run the command; every error becomes one sentence and an exit status, here and nowhere else."""
-    try:
-        status = command.main(standalone_mode=False)
-    except click.ClickException as error:
-        error.show()
-        status = error.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        status = INTERRUPTED
-    except Failed as error:
-        click.echo(str(error), err=True)
-        status = error.status
-    except BrokenPipeError:  # the reader has what it wanted: `… | head`
-        sys.stderr.close()
-        status = 0
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        sys.stderr.close()
-        status = 0
-    sys.exit(status)
+    """The console script."""
+    run(command)
 
 
 __all__ = ["main"]

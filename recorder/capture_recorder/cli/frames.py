@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-import json
 import sys
 from collections.abc import Iterator
 from typing import Any, Final
 
 import click
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
@@ -34,10 +34,37 @@ from ..capfile.schema import Decoded, SchemaSet
 from ..lens import Reading
 from ..status import status_name
 from ..terminal import console
-from ..text import human_size, printable
-from .common import damage_json, metadata_json, opened, status_of
+from ..text import ascii_bytes, human_size, printable
+from .common import (
+    as_line,
+    damage_json,
+    gap_json,
+    is_measured,
+    metadata_json,
+    opened,
+    status_of,
+)
 
-_ARROWS: Final = ("→", "←")  # request, response
+Item = Entry | Unknown | Damage
+
+_ARROWS: Final = (("→", "cyan"), ("←", "magenta"))  # request, response
+_BAD_SHOWN: Final = 3  # checks that failed, on a row
+_BYTES_SHOWN: Final = 32  # of a payload that nothing is known of
+_VERDICTS: Final = {
+    "zlib": "zlib's CRC-32",
+    "missing": "no checksum",
+    "beyond": "too long",
+    "short": "too short",
+    "broken": "does not expand",
+    "unchecked": "not checked",
+}
+"""Verdicts of a check in few words, where the word itself says too little."""
+
+EPILOG = """\b
+Example:
+  capture-file frames session.cap
+  capture-file frames session.cap --json | jq -c 'select(.error) | [.seq, .error]'
+"""
 
 
 class Frames:
@@ -71,42 +98,38 @@ def direction(event: Event) -> int:
     return RESPONSE if isinstance(event, (Headers, Status)) else REQUEST
 
 
-@click.command()
+@click.command(epilog=EPILOG)
 @click.argument("file", metavar="FILE", type=click.Path(path_type=str))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line; payloads in base64.")
 def frames(file: str, as_json: bool) -> int:
     """The events of the capture FILE ('-': standard input), in the order in which the server saw them."""
     with opened(file) as reader:
-        out = Frames()
-        lines = _json_lines(out, reader.scan()) if as_json else None
-        if lines is not None:
-            for line in lines:
+        if as_json:
+            for line in _json_lines(Frames(), reader.scan()):
                 sys.stdout.write(line + "\n")
+                sys.stdout.flush()  # whoever reads on sees each as it comes
         else:
-            screen = console()
-            for text in _rows(out, reader.scan(), screen):
-                screen.print(text)
-        sys.stdout.flush()
+            _print_rows(Frames(), reader.scan(), console())
         return status_of(reader)
 
 
 # --- for programs ---------------------------------------------------------------------------------------------------
 
 
-def _json_lines(frames: Frames, items: Iterator[Entry | Unknown | Damage]) -> Iterator[str]:
+def _json_lines(frames: Frames, items: Iterator[Item]) -> Iterator[str]:
     for item in items:
-        body: dict[str, Any] | None = None
-        if isinstance(item, Damage):
-            body = {"damage": damage_json(item)}
-        elif isinstance(item, Entry) and isinstance(item.record, Gap):
-            gap = item.record
-            body = {"gap": {"seq": item.seq, "why": gap.why, "call": gap.call, "events": gap.events, "bytes": gap.size}}
-        elif isinstance(item, Entry) and isinstance(item.record, Schema):
-            frames.schemas.add(item.record)
-        elif isinstance(item, Entry) and isinstance(item.record, EVENT_TYPES):
-            body = _json(frames, item.seq, item.record)
-        if body is not None:
-            yield json.dumps(body)
+        match item:
+            case Damage():
+                yield as_line({"damage": damage_json(item)})
+            case Unknown():
+                names = ("seq", "offset", "size", "type", "flags")
+                yield as_line({"unknown": {name: getattr(item, name) for name in names}})
+            case Entry(record=Gap() as gap):
+                yield as_line({"gap": gap_json(item.seq, gap)})
+            case Entry(record=Schema() as schema):
+                frames.schemas.add(schema)
+            case Entry(seq=seq, record=record) if isinstance(record, EVENT_TYPES):
+                yield as_line(_json(frames, seq, record))
 
 
 def _json(frames: Frames, seq: int, event: Event) -> dict[str, Any]:
@@ -158,10 +181,12 @@ def _message_json(frames: Frames, method: str, event: Message) -> dict[str, Any]
     as_json = frames.schemas.as_json(decoded)
     if as_json is not None:
         body["decoded"] = as_json
+    elif decoded.message is not None:
+        body["decode_error"] = f"this {decoded.type_name} has no form in JSON"
     if decoded.error is not None:
         body["decode_error"] = decoded.error
     if reading.checks:
-        names = ("tensor", "verdict", "declared", "computed", "why")
+        names = ("tensor", "verdict", "declared", "computed", "why", "gaps", "overlaps")
         body["checksums"] = [{name: getattr(check, name) for name in names} for check in reading.checks]
     if reading.error is not None:
         body["error"] = reading.error
@@ -170,73 +195,107 @@ def _message_json(frames: Frames, method: str, event: Message) -> dict[str, Any]
 
 # --- for people -----------------------------------------------------------------------------------------------------
 
+_HEADER: Final = f"{'seq':>5} {'time':>10} {'call':>4}   {'event':<7} {'size':>9}  what"
 
-def _rows(frames: Frames, items: Iterator[Entry | Unknown | Damage], screen: Console) -> Iterator[Text]:
-    width = screen.width
+
+def _print_rows(frames: Frames, items: Iterator[Item], screen: Console) -> None:
+    """Each row as soon as it is known. Rich is for colour: without, it would only make a pipe five times slower."""
+    if screen.is_terminal:
+        screen.print(Text(_HEADER, style="dim"))
+    width = screen.width if is_measured(screen) else None
     for item in items:
-        if isinstance(item, Damage):
-            yield Text(printable(f"✗ damage at {item}"), style="bold red")
-        elif isinstance(item, Unknown):
-            yield Text(
-                f"? {item.seq:>5}  a record of type {item.type}, which this version does not know", style="yellow"
-            )
-        elif isinstance(item.record, Gap):
-            gap = item.record
-            text = f"! {item.seq:>5}  gap: the recorder lost {gap.events} events: {gap.why}"
-            yield Text(printable(text), style="bold yellow")
-        elif isinstance(item.record, Schema):
-            frames.schemas.add(item.record)
-        elif isinstance(item.record, EVENT_TYPES):
-            yield _row(frames, item.seq, item.record, width)
+        row = _row(frames, item, width)
+        if row is None:
+            continue
+        if width is not None:
+            row.truncate(width, overflow="ellipsis")
+        row.rstrip()
+        if screen.is_terminal:
+            screen.print(row)
+        else:
+            screen.file.write(row.plain + "\n")
+            screen.file.flush()
 
 
-def _row(frames: Frames, seq: int, event: Event, width: int) -> Text:
+def _row(frames: Frames, item: Item, width: int | None) -> Text | None:
+    match item:
+        case Damage():
+            return Text(printable(f"✗ damage at {item}"), style="bold red")
+        case Unknown():
+            what = f"? {item.seq:>3}  a record of type {item.type}, which this version does not know"
+            return Text(what, style="yellow")
+        case Entry(record=Gap() as gap):
+            text = f"! {item.seq:>3}  gap: the recorder lost {gap.events:,} events: {gap.why}"
+            return Text(printable(text), style="bold yellow")
+        case Entry(record=Schema() as schema):
+            frames.schemas.add(schema)
+            return None
+        case Entry(seq=seq, record=record) if isinstance(record, EVENT_TYPES):
+            return _event_row(frames, seq, record, width)
+    return None
+
+
+def _event_row(frames: Frames, seq: int, event: Event, width: int | None) -> Text:
     """Number, time, call, arrow, event, size; then checks and error code, and what else there is room for."""
     method = frames.method(event)
-    _, reading = frames.read(method, event)
-    size = human_size(len(event.payload)) if isinstance(event, Message) else ""
+    arrow, colour = _ARROWS[direction(event)]
     text = Text(no_wrap=True)
-    text.append(f"{seq:>5} ", style="dim")
-    text.append(f"{event.time_ns / 1e9:>11.6f} ", style="dim")
-    text.append(f"#{event.call:<3} {_ARROWS[direction(event)]} ")
-    text.append(f"{event.NAME:<10} {size:>9}  ", style="bold" if not size else "")
-    _checks(text, reading)
-    text.append(printable(_summary(event, method, reading, frames), limit=width))
-    text.truncate(width, overflow="ellipsis")
-    text.rstrip()
+    text.append(f"{seq:>5} {event.time_ns / 1e9:>10.6f} ", style="dim")
+    text.append(f"{event.call:>4} ")
+    text.append(f"{arrow} ", style=colour)
+    if isinstance(event, Message):
+        text.append(f"{event.NAME:<7} {human_size(len(event.payload)):>9}  ")
+    else:
+        text.append(f"{event.NAME:<17}  ", style="bold")
+    room = None if width is None else max(0, width - text.cell_len)
+    for words, style in _what(frames, event, method, room):
+        text.append(printable(words, width), style=style)  # no more than a row of it: it may be as long as the capture
+        text.append(" ")
     return text
 
 
-def _checks(text: Text, reading: Reading) -> None:
-    bad = [check for check in reading.checks if check.verdict != "ok"]
-    if reading.checks and not bad:
-        text.append(f"✓{len(reading.checks) if len(reading.checks) > 1 else ''} ", style="green")
-    for check in bad:
-        text.append(f"✗ {printable(check.tensor, 20)}: {printable(check.why, 60)}  ", style="bold red")
-    if reading.error is not None:
-        text.append(f"{printable(reading.error)} ", style="bold red")
-
-
-def _summary(event: Event, method: str, reading: Reading, frames: Frames) -> str:
+def _what(frames: Frames, event: Event, method: str, room: int | None) -> Iterator[tuple[str, str]]:
+    """What there is to say of an event, the most important first, each with its style."""
     match event:
-        case Call():
-            return f"{method} {_metadata(event.metadata)}".rstrip()
-        case Headers():
-            return _metadata(event.metadata)
-        case Status(code=code, message=message):
-            return " ".join(filter(None, (status_name(code), message, _metadata(event.metadata))))
+        case Message():
+            yield from _message_words(*frames.read(method, event), event.payload, room)
+        case Call(metadata=metadata):
+            whole = room is None or cell_len(printable(method)) <= room
+            yield (method if whole else method.rpartition(".")[2]), ""
+            yield _metadata(metadata), "dim"
+        case Headers(metadata=metadata):
+            yield _metadata(metadata), "dim"
+        case Status(code=code, message=message, metadata=metadata):
+            yield status_name(code), "green" if code == 0 else "bold red"
+            yield message, ""
+            yield _metadata(metadata), "dim"
         case Cancel(why=why):
-            return f"by the {why}"
-        case Message(payload=payload):
-            if reading.summary:
-                return reading.summary
-            return frames.schemas.decode(method, event.direction, payload).error or payload[:32].hex(" ")
-        case _:
-            return ""
+            yield f"by the {why}", "yellow"
+
+
+def _message_words(decoded: Decoded, reading: Reading, payload: bytes, room: int | None) -> Iterator[tuple[str, str]]:
+    bad = [check for check in reading.checks if check.verdict != "ok"]
+    good = len(reading.checks) - len(bad)
+    whole = " ".join(f"✗ {check.tensor}: {check.why}" for check in bad)
+    is_short = room is not None and cell_len(printable(whole, room + 1)) > room
+    for check in bad[:_BAD_SHOWN]:
+        why = _VERDICTS.get(check.verdict, check.verdict) if is_short else check.why
+        yield f"✗ {printable(check.tensor, 20) if is_short else check.tensor}: {why} ", "bold red"
+    if len(bad) > _BAD_SHOWN:
+        yield f"✗ and {len(bad) - _BAD_SHOWN:,} more ", "bold red"
+    if good:
+        yield f"✓{good if len(reading.checks) > 1 else ''}", "green"
+    if reading.error is not None:
+        yield reading.error, "bold red"
+    if decoded.error is not None:
+        yield f"✗ {decoded.error}", "bold red"
+    if reading.summary:
+        yield reading.summary, ""
+    elif decoded.message is None:
+        yield payload[:_BYTES_SHOWN].hex(" ") + (" …" if len(payload) > _BYTES_SHOWN else ""), "dim"
 
 
 def _metadata(metadata: Metadata) -> str:
     return " ".join(
-        f"{key}={'<redacted>' if isinstance(value, Redacted) else value.decode('ascii', 'backslashreplace')}"
-        for key, value in metadata
+        f"{key}={'<redacted>' if isinstance(value, Redacted) else ascii_bytes(value)}" for key, value in metadata
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
+import textwrap
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 import click
 from rich.console import Console
@@ -19,14 +20,21 @@ from ..capfile.schema import SchemaSet
 from ..status import status_name
 from ..terminal import console, print_table
 from ..text import human_duration, human_size, printable
-from .common import damage_json, opened, status_of
+from .common import as_line, damage_json, gap_json, opened, status_of
 
-_CONDITIONS = {
+_CONDITIONS: Final = {
     "clean": ("✓", "green", "clean: closed by its recorder, every checksum is right"),
     "torn": ("!", "yellow", "torn: the recorder did not close it; what is listed here is whole"),
     "damaged": ("✗", "red", "damaged: some of it is lost; see below"),
 }
-_LISTED = 20  # damages and gaps that a person is shown
+_LISTED: Final = 20  # damages and gaps that a person is shown
+_LABEL: Final = 13  # columns
+
+EPILOG = """\b
+Example:
+  capture-file info session.cap
+  ssh host cat session.cap | capture-file info - --json | jq .condition
+"""
 
 
 @dataclass
@@ -58,9 +66,10 @@ class Survey:
         self.meta: Meta | None = None
         self.methods: dict[str, _Method] = {}
         self.schemas = SchemaSet()
-        self.gaps: list[Gap] = []
+        self.gaps: list[tuple[int, Gap]] = []  # each with its record's number
         self.damage: list[Damage] = []
-        self.unknown = self.records = self.duration_ns = 0
+        self.unknown: list[str] = []  # a sentence each: their bodies may be as large as the file
+        self.records = self.duration_ns = 0
         self._open: dict[int, str] = {}
         for item in reader.scan():
             self._take(item)
@@ -73,7 +82,7 @@ class Survey:
             return
         self.records += 1
         if isinstance(item, Unknown):
-            self.unknown += 1
+            self.unknown.append(_unknown(item))
             return
         record = item.record
         self.duration_ns = max(self.duration_ns, getattr(record, "time_ns", 0))
@@ -83,7 +92,7 @@ class Survey:
             case Schema():
                 self.schemas.add(record)
             case Gap():
-                self.gaps.append(record)
+                self.gaps.append((item.seq, record))
             case Call():
                 self.methods.setdefault(record.method, _Method(record.kind)).calls += 1
                 self._open[record.call] = record.method
@@ -114,7 +123,7 @@ class Survey:
         return sum(getattr(method, what) for method in self.methods.values())
 
 
-@click.command()
+@click.command(epilog=EPILOG)
 @click.argument("file", metavar="FILE", type=click.Path(path_type=str))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def info(file: str, as_json: bool) -> int:
@@ -123,7 +132,7 @@ def info(file: str, as_json: bool) -> int:
         size = reader.size
         survey = Survey(reader)
         if as_json:
-            click.echo(json.dumps(_json(file, reader, survey, size), indent=2))
+            click.echo(as_line(_json(file, reader, survey, size), indent=2))
         else:
             _show(console(), file, reader, survey, size)
         return status_of(reader)
@@ -163,9 +172,9 @@ def _json(file: str, reader: CaptureReader, survey: Survey, size: int | None) ->
         "services": survey.schemas.services,
         "schema_problems": survey.schemas.problems,
         "records": survey.records,
-        "unknown_records": survey.unknown,
+        "unknown_records": len(survey.unknown),
         "file_bytes": size,
-        "gaps": [{"why": gap.why, "call": gap.call, "events": gap.events, "bytes": gap.size} for gap in survey.gaps],
+        "gaps": [gap_json(seq, gap) for seq, gap in survey.gaps],
         "damage": [damage_json(damage) for damage in survey.damage],
     }
 
@@ -174,12 +183,18 @@ def _plain(versions: Any) -> dict[str, str]:
     return {str(name): str(value) for name, value in versions.items()}
 
 
+# --- for people -----------------------------------------------------------------------------------------------------
+
+
 def _show(out: Console, file: str, reader: CaptureReader, survey: Survey, size: int | None) -> None:
     sign, style, sentence = _CONDITIONS[reader.condition]
     out.print(Text(printable(file), style="bold"))
-    out.print(Text.assemble((f"{sign} {sentence}", style)))
+    out.print(Text(f"{sign} {sentence}", style=style))
     for name, value in _facts(reader, survey, size):
-        out.print(Text.assemble((f"{name:<13}", "dim"), printable(value)))
+        first, *more = _folded(printable(value), out.width - _LABEL)
+        out.print(Text.assemble((f"{name:<{_LABEL}}", "dim"), first))
+        for line in more:
+            out.print(Text(" " * _LABEL + line))
     services: dict[str, dict[str, _Method]] = {}
     for path, method in survey.methods.items():
         service, _, name = path.rpartition("/")
@@ -188,13 +203,30 @@ def _show(out: Console, file: str, reader: CaptureReader, survey: Survey, size: 
         out.print()
         out.print(Text(f"{printable(service)}/", style="bold"))
         print_table(out, _methods(methods))
-    losses = [f"gap: {gap.events} events lost by the recorder: {gap.why}" for gap in survey.gaps]
-    losses += [f"damage: {damage}" for damage in survey.damage]
-    losses += [f"schema: {problem}" for problem in survey.schemas.problems]
+    losses = list(_losses(survey))
+    if losses:
+        out.print()
     for loss in losses[:_LISTED]:
-        out.print(Text(f"! {printable(loss)}", style="yellow"))
+        first, *more = _folded(printable(loss), out.width - 2)
+        out.print(Text("\n".join((f"! {first}", *(f"  {line}" for line in more))), style="yellow"))
     if len(losses) > _LISTED:
         out.print(Text(f"! and {len(losses) - _LISTED:,} more; --json lists all", style="yellow"))
+
+
+def _unknown(record: Unknown) -> str:
+    needed = "; it takes a newer capture-replay to replay this capture" if record.critical else ""
+    return f"record {record.seq}, offset {record.offset}: of type {record.type}, which is not known{needed}"
+
+
+def _losses(survey: Survey) -> Iterator[str]:
+    """What is not there, or not to be read, a sentence each."""
+    for seq, gap in survey.gaps:
+        yield f"gap: {gap.events:,} events lost by the recorder: {gap.why} (record {seq})"
+    for damage in survey.damage:
+        yield f"damage: {damage}"
+    yield from survey.unknown
+    for problem in survey.schemas.problems:
+        yield f"schema: {problem}"
 
 
 def _facts(reader: CaptureReader, survey: Survey, size: int | None) -> list[tuple[str, str]]:
@@ -206,8 +238,10 @@ def _facts(reader: CaptureReader, survey: Survey, size: int | None) -> list[tupl
         ("lasted", human_duration(survey.duration_ns)),
     ]
     if meta is not None:
-        facts.append(("recorded by", f"{meta.program} (pid {meta.pid}), {meta.side}'s side"))
-        facts.append(("with", ", ".join(f"{name} {value}" for name, value in _plain(meta.versions).items())))
+        facts.append(("recorded by", f"{meta.program or 'a program'} (pid {meta.pid}), {meta.side}'s side"))
+        versions = ", ".join(f"{name} {value}" for name, value in _plain(meta.versions).items())
+        facts += [("with", versions)] if versions else []
+        facts.append(("redacts", ", ".join(meta.redacts) or "nothing: credentials are in it as they came"))
     facts.append(
         ("file", f"format {_format(reader)}, {survey.records:,} records" + (f", {human_size(size)}" if size else ""))
     )
@@ -225,3 +259,8 @@ def _methods(methods: dict[str, _Method]) -> Table:
         figures = (f"{method.calls:,}", f"{method.requests:,}", f"{method.responses:,}", human_size(method.size))
         table.add_row(*(Text(printable(cell)) for cell in (f"  {name}", method.kind, *figures, ended)))
     return table
+
+
+def _folded(text: str, width: int) -> list[str]:
+    """The text in lines of at most `width` characters; one line at least."""
+    return textwrap.wrap(text, max(width, 20), break_on_hyphens=False) or [""]

@@ -7,41 +7,51 @@ other packages add theirs as entry points of the group `capture_replay.lenses` (
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import metadata
 from typing import Any, Final, Protocol
 
 GROUP: Final = "capture_replay.lenses"
+_METHODS: Final = 1024  # whose lens is remembered: a capture may name any number of them
 
 
 @dataclass(frozen=True, slots=True)
 class TensorCheck:
-    """A checksum that a message declares, held against its bytes. `verdict` is `ok` or says what is wrong, in a word;
-    `why` in a sentence. `declared` and `computed` are hexadecimal."""
+    """A checksum that a message declares, held against its bytes.
+
+    `verdict` is `ok`, or in a word what is wrong: `mismatch`, `zlib` (another checksum), `gap`, `overlap`, `short`,
+    `beyond`, `missing` (none is declared), `broken` (it does not decompress), `unchecked` (too large to be decompressed
+    here). `why` says it in a sentence. `declared` and `computed` are hexadecimal, `computed` empty where the bytes are
+    not all there. `gaps` and `overlaps` are ranges of bytes, each from its first to past its last.
+    """
 
     tensor: str
     verdict: str
     declared: str
     computed: str
     why: str = ""
+    gaps: tuple[tuple[int, int], ...] = ()
+    overlaps: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a lens sees in a message. `error`: the code that it carries, if it carries one."""
+    """What a lens sees in a message: `summary` in a line, `error` the code that it carries if it carries one, `fields`
+    what it is about, as pairs of a name and a value. Not yet safe for a terminal."""
 
     summary: str = ""
     error: str | None = None
     checks: tuple[TensorCheck, ...] = ()
+    fields: tuple[tuple[str, str], ...] = ()
 
 
 class Lens(Protocol):
-    """Reads a decoded protobuf message. Must not raise for anything that a message of its package can hold."""
+    """Reads a decoded protobuf message. Should not raise for anything that a message of its package can hold."""
 
     def __call__(self, message: Any) -> Reading: ...
 
 
-@cache
+@lru_cache(maxsize=_METHODS)
 def lens_for(method: str) -> Lens:
     """The lens for a method ("/package.Service/Method"): its package's, or the general one."""
     from . import general, shard_runtime  # noqa: PLC0415 - they use this module's words
@@ -49,16 +59,28 @@ def lens_for(method: str) -> Lens:
     package = method.strip("/").rpartition("/")[0].rpartition(".")[0]
     if package == shard_runtime.PACKAGE:
         return shard_runtime.read
-    for entry in metadata.entry_points(group=GROUP):
-        if entry.name == package:
-            loaded: Lens = entry.load()
-            return loaded
-    return general.read
+    entry = _installed().get(package)
+    if entry is None:
+        return general.read
+    loaded: Lens = entry.load()
+    return loaded
+
+
+@cache
+def _installed() -> dict[str, metadata.EntryPoint]:
+    """The lenses of other packages. Looked for once: that takes milliseconds, and methods are many."""
+    return {entry.name: entry for entry in metadata.entry_points(group=GROUP)}
 
 
 def read(method: str, message: Any) -> Reading:
-    """What the method's lens sees; a lens that fails sees nothing."""
+    """What the method's lens sees. Never raises: a schema that only has the name of one that a lens knows is read by
+    the general one, and where that fails too nothing is seen."""
+    from . import general  # noqa: PLC0415
+
     try:
         return lens_for(method)(message)
-    except Exception as error:  # noqa: BLE001 - a lens may be anybody's
-        return Reading(f"(the lens failed: {type(error).__name__})")
+    except Exception:  # noqa: BLE001 - a lens may be anybody's
+        try:
+            return general.read(message)
+        except Exception as error:  # noqa: BLE001 - of a hostile schema's messages, any method may be a field
+            return Reading(f"(the lens failed: {type(error).__name__})")

@@ -7,65 +7,90 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 from crc32c import crc32c
 
 from . import Reading, TensorCheck
-from .general import kind
+from .general import enum_name, kind, plain, short
 
 PACKAGE: Final = "shard_runtime.v1"
 _CRC32C = 1
 _ZSTD = 2
 _PREFIX: Final = "ERROR_CODE_"
-_MOST: Final = 256 * 1024 * 1024  # bytes that a tensor may expand to here
+_MOST: Final = 256 * 1024 * 1024  # bytes that all tensors of a message together may expand to here
 _PIECE: Final = 256  # bytes for the decompressor at once: however hostile, they expand to 8 MiB at the most
+_NAME: Final = 64  # characters of an identity that are shown; a UUID has 36
+_SENTENCE: Final = 240  # characters of a detail or a reason
+_CHECKSUM: Final = 16  # bytes of a declared checksum; CRC-32C has 4, a stranger's may have any number
+
+
+@dataclass(frozen=True, slots=True)
+class _Fact:
+    """Something that a message says, and how the summary has it."""
+
+    name: str
+    value: str
+    words: str
 
 
 def read(message: Any) -> Reading:
     """See `Lens`."""
     name = kind(message)
     if name is None:
-        return Reading(_plain(message))
+        return _reading([_fact(field.name, text) for field, text in plain(message)], None, ())
     inner = getattr(message, name)
-    words = [name, *_identity(inner)]
-    error = None
-    if name == "status":
-        error = _error(inner)
-        words += ["terminal"] if inner.terminal else []
-        words += [f"“{inner.error.detail}”"] if inner.error.detail else []
-    elif name == "ack":
-        words += ["duplicate"] if inner.duplicate else []
-    elif name == "flow_control":
-        words.append(f"credits={inner.credits_granted}")
-    elif name == "cancel":
-        words.append("work" if inner.work_id else "session")
-    return Reading(" ".join(words), error, tuple(_check(tensor) for tensor in _tensors(name, inner)))
+    room = _Room(_MOST)
+    checks = tuple(_check(tensor, room) for tensor in _tensors(name, inner))
+    facts = [*_identity(inner), *_particulars(name, inner)]
+    return _reading([_Fact("kind", name, name), *facts], _error(inner) if name == "status" else None, checks)
 
 
-def _plain(message: Any) -> str:
-    return " ".join(
-        f"{field.name}={value}" for field, value in message.ListFields() if isinstance(value, (str, int, float, bool))
-    )
+def _reading(facts: list[_Fact], error: str | None, checks: tuple[TensorCheck, ...]) -> Reading:
+    fields = tuple((fact.name, fact.value) for fact in facts)
+    return Reading(" ".join(fact.words for fact in facts), error, checks, fields)
 
 
-def _identity(inner: Any) -> list[str]:
+def _fact(name: str, value: object) -> _Fact:
+    text = short(str(value), _NAME)
+    return _Fact(name, text, f"{name}={text}")
+
+
+def _identity(inner: Any) -> list[_Fact]:
     """Session, work item and step, from wherever this kind of message has them."""
     where = inner.envelope if "envelope" in inner.DESCRIPTOR.fields_by_name else inner
-    words = []
-    for name, label in (("route_session_id", "session"), ("work_id", "work"), ("idempotency_step", "step")):
-        value = getattr(where, name, "")
-        if value not in ("", 0):
-            words.append(f"{label}={value}")
-    return words
+    names = (("route_session_id", "session"), ("work_id", "work"), ("idempotency_step", "step"))
+    found = ((label, getattr(where, name, "")) for name, label in names)
+    return [_fact(label, value) for label, value in found if value not in ("", 0)]
+
+
+def _particulars(name: str, inner: Any) -> list[_Fact]:
+    """What else this kind of message says."""
+    match name:
+        case "status":
+            facts = [_Fact("terminal", "yes", "terminal")] if inner.terminal else []
+            return facts + _sentence("detail", inner.error.detail)
+        case "ack":
+            return [_Fact("duplicate", "yes", "duplicate")] if inner.duplicate else []
+        case "flow_control":
+            return [_fact("credits", inner.credits_granted)]
+        case "cancel":
+            scope = "work" if inner.work_id else "session"
+            return [_Fact("cancels", scope, scope), *_sentence("reason", inner.reason)]
+    return []
+
+
+def _sentence(name: str, text: str) -> list[_Fact]:
+    text = short(text, _SENTENCE)
+    return [_Fact(name, text, f"“{text}”")] if text else []
 
 
 def _error(status: Any) -> str | None:
     if not status.HasField("error"):
         return None
-    code = status.error.code
-    known = status.error.DESCRIPTOR.fields_by_name["code"].enum_type.values_by_number.get(code)
-    return known.name.removeprefix(_PREFIX) if known else str(code)
+    code = status.error.DESCRIPTOR.fields_by_name["code"]
+    return enum_name(code, status.error.code).removeprefix(_PREFIX)
 
 
 def _tensors(name: str, inner: Any) -> list[Any]:
@@ -75,65 +100,96 @@ def _tensors(name: str, inner: Any) -> list[Any]:
     return [inner.tensor, *tensors] if name == "decode" and inner.HasField("tensor") else tensors
 
 
-def _check(tensor: Any) -> TensorCheck:
-    declared = tensor.checksum.value.hex()
+# --- a tensor, its tiling and its checksum ---------------------------------------------------------------------------
+
+
+class _Unreadable(Exception):
+    """A fragment whose bytes cannot be had; the arguments are the verdict and why."""
+
+
+@dataclass(slots=True)
+class _Room:
+    """How many bytes may still come out of the decompressor: for the message, and for the tensor that it is at."""
+
+    left: int
+    of_tensor: int = 0
+
+
+def _check(tensor: Any, room: _Room) -> TensorCheck:
+    declared = tensor.checksum.value[:_CHECKSUM].hex() + ("…" if len(tensor.checksum.value) > _CHECKSUM else "")
+    room.of_tensor = tensor.total_bytes
+    crc = other = end = 0
+    gaps: list[tuple[int, int]] = []
+    overlaps: list[tuple[int, int]] = []
     try:
-        pieces = sorted(_contents(tensor))
-    except _Broken as broken:
-        return TensorCheck(tensor.name, "broken", declared, "", str(broken))
-    data = b"".join(piece for _, piece in pieces)
-    computed = f"{crc32c(data):08x}"
-    verdict, why = _tiling([(at, len(piece)) for at, piece in pieces], tensor.total_bytes)
-    if verdict == "ok" and not declared:
-        verdict, why = "missing", "no checksum is declared"
-    elif verdict == "ok" and (declared != computed or tensor.checksum.algorithm != _CRC32C):
-        verdict, why = "mismatch", f"declared {declared}, computed {computed}"
-        if declared == f"{zlib.crc32(data):08x}":
-            verdict, why = "zlib", "this is zlib's CRC-32, not CRC-32C"
-        elif declared == computed:
-            why = f"the algorithm is declared as {tensor.checksum.algorithm}, not as CRC32C"
-    return TensorCheck(tensor.name, verdict, declared, computed, why)
+        for fragment in sorted(tensor.fragments, key=lambda f: (f.byte_offset, len(f.payload))):
+            at, after = fragment.byte_offset, fragment.byte_offset
+            for piece in _content(tensor, fragment.payload, room):
+                crc, other = crc32c(piece, crc), zlib.crc32(piece, other)
+                after += len(piece)
+            if at > end:
+                gaps.append((end, at))
+            elif min(end, after) > at:
+                overlaps.append((at, min(end, after)))
+            end = max(end, after)
+    except _Unreadable as error:
+        verdict, why = error.args
+        return TensorCheck(tensor.name, verdict, declared, "", why, tuple(gaps), tuple(overlaps))
+    verdict, why = _tiling(gaps, overlaps, end, tensor.total_bytes)
+    computed = f"{crc:08x}" if not verdict else ""
+    if not verdict:
+        verdict, why = _comparison(declared, computed, f"{other:08x}", tensor.checksum.algorithm)
+    return TensorCheck(tensor.name, verdict, declared, computed, why, tuple(gaps), tuple(overlaps))
 
 
-def _tiling(pieces: list[tuple[int, int]], total: int) -> tuple[str, str]:
-    end = 0
-    for at, size in pieces:
-        if at != end:
-            return (
-                ("gap", f"bytes {end} to {at} are missing") if at > end else ("overlap", f"bytes {at} to {end} twice")
-            )
-        end = at + size
+def _tiling(gaps: list[tuple[int, int]], overlaps: list[tuple[int, int]], end: int, total: int) -> tuple[str, str]:
+    """The first thing that is wrong with how the fragments lie, or nothing."""
+    first = min([(*gap, "gap") for gap in gaps[:1]] + [(*overlap, "overlap") for overlap in overlaps[:1]], default=None)
+    if first is not None:
+        at, after, verdict = first
+        return verdict, f"bytes {at} to {after} " + ("are missing" if verdict == "gap" else "twice")
     if end == total:
-        return "ok", ""
+        return "", ""
     return ("short", f"{end} of {total} bytes") if end < total else ("beyond", f"{end} bytes of {total}")
 
 
-class _Broken(Exception):
-    """A fragment that cannot be expanded."""
+def _comparison(declared: str, computed: str, other: str, algorithm: int) -> tuple[str, str]:
+    """The declared checksum against the bytes': their CRC-32C, and zlib's CRC-32, which is easily mistaken for it."""
+    if not declared:
+        return "missing", "no checksum is declared"
+    if declared == other != computed:
+        return "zlib", "this is zlib's CRC-32, not CRC-32C"
+    if declared != computed:
+        return "mismatch", f"declared {declared}, computed {computed}"
+    if algorithm != _CRC32C:
+        return "mismatch", f"the algorithm is declared as {algorithm}, not as CRC32C"
+    return "ok", ""
 
 
-def _contents(tensor: Any) -> Iterator[tuple[int, bytes]]:
-    """Each fragment's offset and bytes; all of them together no more than the tensor has. Raises _Broken."""
-    room = min(tensor.total_bytes, _MOST)
-    for fragment in tensor.fragments:
-        content = fragment.payload if tensor.compression != _ZSTD else _expanded(fragment.payload, room)
-        room -= len(content)
-        yield fragment.byte_offset, content
-
-
-def _expanded(payload: bytes, room: int) -> bytes:
-    """A zstd frame's bytes. Raises _Broken."""
+def _content(tensor: Any, payload: bytes, room: _Room) -> Iterator[bytes]:
+    """A fragment's bytes, uncompressed, in pieces, none of which is kept: a hostile frame costs no memory, and no time
+    but for as much as the tensor says it has and there is room for. Raises _Unreadable."""
+    if tensor.compression != _ZSTD:
+        yield payload
+        return
     import zstandard  # noqa: PLC0415 - only for compressed tensors
 
     decompressor = zstandard.ZstdDecompressor().decompressobj()
-    found = bytearray()
-    try:
-        for start in range(0, len(payload), _PIECE):
-            found += decompressor.decompress(payload[start : start + _PIECE])
-            if len(found) > room:
-                raise _Broken("a fragment expands to more than the tensor")
-    except zstandard.ZstdError as error:
-        raise _Broken("a fragment is not a zstd frame") from error
+    for start in range(0, len(payload), _PIECE):
+        if decompressor.eof:
+            raise _Unreadable("broken", "something follows the zstd frame of a fragment")
+        try:
+            piece = decompressor.decompress(payload[start : start + _PIECE])
+        except zstandard.ZstdError as error:
+            raise _Unreadable("broken", "a fragment is not a zstd frame") from error
+        room.left -= len(piece)
+        room.of_tensor -= len(piece)
+        if room.of_tensor < 0:
+            raise _Unreadable("broken", "a fragment expands to more than the tensor")
+        if room.left < 0:
+            raise _Unreadable("unchecked", f"more than {_MOST:,} bytes would have to be decompressed")
+        yield piece
     if not decompressor.eof:
-        raise _Broken("a fragment is not a whole zstd frame")
-    return bytes(found)
+        raise _Unreadable("broken", "a fragment is not a whole zstd frame")
+    if decompressor.unused_data:
+        raise _Unreadable("broken", "something follows the zstd frame of a fragment")

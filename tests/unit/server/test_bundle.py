@@ -40,6 +40,15 @@ def test_fragments_that_do_not_tile(first: int, second: int, total: int, why: st
     assert fault(sample) == f"tensor 'layer.0': {why}"
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])
+def test_an_empty_fragment_overlaps_nothing_wherever_it_is_sent(order: tuple[int, ...]) -> None:
+    sample = tensor("t", b"abcdef", parts=2)
+    fragments = [*sample.fragments, pb.Fragment(byte_offset=3)]
+    del sample.fragments[:]
+    sample.fragments.extend(fragments[i] for i in order)
+    assert fault(sample) is None
+
+
 def test_the_checksum_is_of_the_uncompressed_bytes() -> None:
     sample = tensor("t", b"abc" * 1000, parts=3, compression=ZSTD)
     assert fault(sample) is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool
 
@@ -40,6 +42,9 @@ def everything() -> tuple[SchemaSet, descriptor_pool.DescriptorPool]:
         (5, "fixed", F.TYPE_FIXED32, 3),
         (6, "data", F.TYPE_BYTES, 1),
         (7, "words", F.TYPE_STRING, 3),
+        (11, "double", F.TYPE_DOUBLE, 1),
+        (12, "single", F.TYPE_FLOAT, 1),
+        (13, "signed", F.TYPE_SFIXED32, 1),
     ):
         message.field.add(name=name, number=number, type=kind, label=label)
     message.field.add(name="colour", number=8, type=F.TYPE_ENUM, type_name=".p.Colour", label=1)
@@ -75,7 +80,7 @@ def test_messages_are_decoded_without_the_generated_code() -> None:
     schemas = shard()
     request = chunk("s", "w", 3, [tensor("t", b"abc")])
     decoded = schemas.decode(SESSION, 0, request.SerializeToString())
-    assert decoded.type_name == "shard_runtime.v1.SessionRequest"
+    assert decoded.type_name == schemas.type_of(SESSION, 0) == "shard_runtime.v1.SessionRequest"
     assert type(decoded.message) is not pb.SessionRequest
     body = schemas.as_json(decoded)
     assert body is not None
@@ -87,6 +92,7 @@ def test_what_does_not_decode_says_so_and_what_has_no_type_has_no_error() -> Non
     assert "not a shard_runtime.v1.SessionRequest" in (shard().decode(SESSION, 0, b"\x0a\xff").error or "")
     unknown = shard().decode("/other.Service/Method", 0, b"\x0a\xff")
     assert (unknown.type_name, unknown.message, unknown.error) == (None, None, None)
+    assert shard().type_of("/other.Service/Method", 0) is None
 
 
 @pytest.mark.parametrize("files", [b"\xff\xff", b"\x0a\x05\x0a\x03abc\x0a\x05\x0a\x03abc", b""])
@@ -105,6 +111,55 @@ def test_descriptors_that_do_not_link_are_told() -> None:
     schemas.add(Schema(services=("x.Y",), files=bad.SerializeToString()))
     assert schemas.decode("/x.Y/Z", 0, b"\x0a\x00").message is None
     assert schemas.locate("/x.Y/Z", 0, b"\x0a\x00", 0) is None
+    (problem,) = schemas.problems
+    assert problem.startswith("bad.proto does not link: ")
+
+
+def service(*fields: str) -> descriptor_pb2.FileDescriptorProto:
+    """A file whose service takes a message of text fields of these names."""
+    file = descriptor_pb2.FileDescriptorProto(name="a.proto", package="p", syntax="proto3")
+    message = file.message_type.add(name="M")
+    for number, name in enumerate(fields, 1):
+        message.field.add(name=name, number=number, type=F.TYPE_STRING, label=1)
+    file.service.add(name="S").method.add(name="M", input_type=".p.M", output_type=".p.M")
+    return file
+
+
+def schema_of(*files: descriptor_pb2.FileDescriptorProto) -> SchemaSet:
+    schemas = SchemaSet()
+    schemas.add(Schema(services=(), files=descriptor_pb2.FileDescriptorSet(file=files).SerializeToString()))
+    return schemas
+
+
+def test_a_file_twice_is_one_file_and_another_of_its_name_a_problem() -> None:
+    assert schema_of(service("a"), service("a")).problems == []
+    schemas = schema_of(service("a"), service("b"))
+    assert len(schemas.problems) == 1
+    assert "duplicate file name" in schemas.problems[0]
+    assert schemas.as_json(schemas.decode("/p.S/M", 0, b"\x0a\x01x")) == {"a": "x"}
+
+
+@pytest.mark.parametrize("name", ["ListFields", "ParseFromString", "DESCRIPTOR", "WhichOneof", "__class__"])
+def test_fields_that_are_called_like_methods_raise_nothing(name: str) -> None:
+    schemas = schema_of(service(name))
+    decoded = schemas.decode("/p.S/M", 0, b"\x0a\x01x")
+    assert decoded.type_name in ("p.M", None)
+    schemas.as_json(decoded)
+    location = schemas.locate("/p.S/M", 0, b"\x0a\x01x", 2)
+    assert location is None or location.path == name
+
+
+def test_a_well_known_type_of_another_shape_has_no_json() -> None:
+    name = "google/protobuf/timestamp.proto"
+    fake = descriptor_pb2.FileDescriptorProto(name=name, package="google.protobuf", syntax="proto3")
+    fake.message_type.add(name="Timestamp").field.add(name="x", number=1, type=F.TYPE_STRING, label=1)
+    file = descriptor_pb2.FileDescriptorProto(name="a.proto", package="p", syntax="proto3", dependency=[name])
+    method = file.service.add(name="S").method.add(name="M")
+    method.input_type = method.output_type = ".google.protobuf.Timestamp"
+    schemas = schema_of(fake, file)
+    decoded = schemas.decode("/p.S/M", 0, b"\x0a\x01x")
+    assert decoded.error is None
+    assert schemas.as_json(decoded) is None
 
 
 def test_a_message_nested_too_deep_is_an_error_and_no_crash() -> None:
@@ -192,8 +247,8 @@ def test_fields_of_every_sort_have_a_path_and_a_value() -> None:
         "packed[0]": "1",
         "packed[1]": "300",
         "fixed": "8 bytes, packed",
-        "fixed[0]": "01000000",
-        "fixed[1]": "02000000",
+        "fixed[0]": "1",
+        "fixed[1]": "2",
         "data": "fffe",
         "words[0]": "'a'",
         "words[1]": "'b'",
@@ -207,6 +262,40 @@ def test_fields_of_every_sort_have_a_path_and_a_value() -> None:
         "#100": "6869",
     }
     assert [field.number for field in wire.fields(payload)] == [1, 2, 3, 4, 5, 6, 7, 7, 8, 9, 10, 100]
+
+
+@pytest.mark.parametrize(
+    ("data", "offset", "path", "value"),
+    [
+        (b"\x22\x02\x01\x02\x20\x07\x22\x01\x09", 5, "packed[2]", "7"),  # packed, then not, then packed
+        (b"\x22\x02\x01\x02\x20\x07\x22\x01\x09", 8, "packed[3]", "9"),
+        (b"\x22\x02\x01\x80", 3, "packed", "2 bytes, packed"),
+        (b"\x2a\x05\x01\x00\x00\x00\x02", 6, "fixed", "5 bytes, packed"),
+        (b"\x59" + struct.pack("<d", 1.5), 3, "double", "1.5"),
+        (b"\x65" + struct.pack("<f", 0.25), 3, "single", "0.25"),
+        (b"\x6d\xff\xff\xff\xff", 3, "signed", "-1"),
+        (b"\x08\xff\xff\xff\xff\x0f", 1, "number", "-1"),  # an int32 takes the low 32 bits
+        (b"\x40\x09", 1, "colour", "9"),
+        (b"\x48\x0a", 1, "#9", "10"),  # a message that is written as a number is unknown, as it is to protobuf
+        (b"\x32\x28" + bytes(40), 9, "data", "00" * 24 + "… (40 bytes)"),
+        (b"\x52\x05\x12\x03\x0a\x01v", 6, "by_name[''].value.text", "'v'"),  # a map's key may be left out
+        (b"\x3a\x02\xff\xfe", 2, "words[0]", "fffe"),
+    ],
+)
+def test_a_byte_and_its_field(data: bytes, offset: int, path: str, value: str) -> None:
+    location = everything()[0].locate("/p.S/M", 0, data, offset)
+    assert location is not None
+    assert (location.path, location.value) == (path, value)
+
+
+def test_a_value_is_short_and_safe_for_a_terminal() -> None:
+    for text in ("x" * 1000, "\x1b" * 90, "\u202e" * 20, "\u3164"):
+        data = _field(7, text.encode())
+        location = everything()[0].locate("/p.S/M", 0, data, len(data) - 1)
+        assert location is not None
+        assert len(location.value) <= 80
+        assert location.value.isprintable()
+        assert "\u3164" not in location.value
 
 
 def test_past_the_end_is_the_last_field_and_nonsense_is_none() -> None:

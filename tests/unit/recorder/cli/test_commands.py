@@ -10,9 +10,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from google.protobuf import any_pb2, descriptor_pb2
 
-from capture_recorder.capfile import framing
-from capture_recorder.capfile.records import Call, Message, Meta, Record, Schema, Status
+from capture_recorder.capfile import CaptureWriter, framing
+from capture_recorder.capfile.records import Call, Gap, Message, Meta, Record, Schema, Status
 from capture_recorder.capfile.schema import files_of
 from capture_server.build import chunk, open_request, tensor
 from helpers.captures import ONE_OF_EACH, unary, write_capture
@@ -94,7 +95,7 @@ def test_frames_for_people(session: Path) -> None:
     done = capture_file("frames", session)
     lines = done.stdout.splitlines()
     assert len(lines) == 5
-    assert "✗ weights: declared 00000001, computed 364b3fb7" in lines[2]
+    assert "✗ weights: declared 00000001, computed 364b3fb7  ✓1 chunk" in lines[2]
     assert "PERMISSION_DENIED no" in lines[4]
 
 
@@ -109,6 +110,49 @@ def test_a_row_fits_the_terminal(session: Path, columns: int) -> None:
     )
     widths = [len(line) for line in done.stdout.splitlines()]
     assert max(widths) <= columns
+
+
+def test_facts_and_losses_are_folded_at_the_edge(tmp_path: Path) -> None:
+    records: list[Record] = [
+        Meta(created_ns=0, clock_ns=0, program="p", redacts=tuple(f"secret-{n}" for n in range(9))),
+        Gap(time_ns=1, why="the disk was full, and then it was full again", events=2),
+    ]
+    path = write_capture(tmp_path / "a.cap", records)
+    env = {**os.environ, "COLUMNS": "60", "TERM": "xterm"}
+    run = [BIN / "capture-file", "info", path]
+    lines = subprocess.run(run, capture_output=True, text=True, env=env, check=False).stdout.splitlines()[2:]
+    assert max(map(len, lines)) <= 60
+    assert "redacts      secret-0, secret-1, secret-2, secret-3," in lines
+    assert lines[-2:] == [
+        "! gap: 2 events lost by the recorder: the disk was full, and",
+        "  then it was full again (record 2)",
+    ]
+
+
+def test_verdicts_are_in_words_where_there_is_no_room_for_sentences(session: Path) -> None:
+    env = {**os.environ, "COLUMNS": "80", "TERM": "xterm"}
+    run = [BIN / "capture-file", "frames", session]
+    lines = subprocess.run(run, capture_output=True, text=True, env=env, check=False).stdout.splitlines()
+    assert "✗ weights: mismatch  ✓1 chunk" in lines[2]
+    assert lines[0].endswith("ShardRuntime/Session")
+
+
+def test_a_message_without_a_form_in_json_says_so(tmp_path: Path) -> None:
+    files = descriptor_pb2.FileDescriptorSet()
+    any_pb2.DESCRIPTOR.CopyToProto(files.file.add())
+    file = files.file.add(name="a.proto", package="p", syntax="proto3", dependency=["google/protobuf/any.proto"])
+    whatever = ".google.protobuf.Any"
+    file.service.add(name="S").method.add(name="M", input_type=whatever, output_type=whatever)
+    payload = any_pb2.Any(type_url="type.googleapis.com/no.Such", value=b"x").SerializeToString()
+    records: list[Record] = [
+        Schema(services=("p.S",), files=files.SerializeToString()),
+        Call(call=1, time_ns=0, method="/p.S/M", kind="unary"),
+        Message(call=1, direction=0, index=0, time_ns=0, payload=payload),
+    ]
+    line = capture_file("frames", write_capture(tmp_path / "a.cap", records), "--json").stdout.splitlines()[1]
+    body = json.loads(line)
+    assert body["decode_error"] == "this google.protobuf.Any has no form in JSON"
+    assert base64.b64decode(body["payload"]) == payload
 
 
 def test_damage_is_shown_where_it_is_and_is_the_exit_status(capture: Path) -> None:
@@ -173,17 +217,80 @@ def test_from_a_pipe(capture: Path) -> None:
     assert json.loads(done.stdout)["calls"] == 2
 
 
-def test_into_a_pipe_that_closes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["info", "frames", "frames --json"])
+def test_into_a_pipe_that_closes(command: str, tmp_path: Path) -> None:
     path = write_capture(tmp_path / "long.cap", [e for call in range(1, 3000) for e in unary(call, bytes(100))])
     done = subprocess.run(
-        f"{BIN}/capture-file frames {path} --json | head -n 1",
-        shell=True,
+        ["bash", "-c", f"{BIN}/capture-file {command} {path} | head -n 1; exit ${{PIPESTATUS[0]}}"],
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.stdout.count("\n") == 1
     assert done.stderr == ""
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("command", ["info", "frames", "frames --json"])
+@pytest.mark.parametrize(
+    ("streams", "status", "words"),
+    [
+        (">/dev/full", 1, "capture-file: no space left on device\n"),
+        (">&-", 0, ""),
+        ("- <&- >&2", 2, None),  # two files are wrong usage; what counts is that it says so
+    ],
+)
+def test_odd_streams(command: str, streams: str, status: int, words: str | None, capture: Path) -> None:
+    shell = ["bash", "-c", f"{BIN}/capture-file {command} {capture} {streams}"]
+    done = subprocess.run(shell, capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == status
+    assert words is None or done.stderr == words
+
+
+def test_standard_input_that_is_closed() -> None:
+    done = subprocess.run(["bash", "-c", f"{BIN}/capture-file info - <&-"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("-: cannot be opened: ")
+
+
+def test_where_the_terminal_knows_ascii_only(session: Path) -> None:
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    for command in ("info", "frames"):
+        run = [BIN / "capture-file", command, session]
+        done = subprocess.run(run, capture_output=True, text=True, env=env, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "\\u" in done.stdout
+
+
+def test_a_file_name_that_is_not_text(capture: Path) -> None:
+    name = os.fsencode(capture.parent) + b"/\xff\x1b.cap"
+    capture.rename(os.fsdecode(name))
+    for arguments in ((b"info",), (b"info", b"--json"), (b"frames",)):
+        done = subprocess.run([os.fsencode(BIN / "capture-file"), *arguments, name], capture_output=True, check=False)
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert b"\x1b" not in done.stdout
+
+
+def test_the_version_is_told() -> None:
+    done = capture_file("--version")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("capture-file, version ")
+
+
+def test_help_has_an_example_for_every_command() -> None:
+    for command in ("info", "frames"):
+        assert f"capture-file {command} session.cap" in capture_file(command, "--help").stdout
+
+
+def test_what_this_version_does_not_know_is_listed(tmp_path: Path) -> None:
+    writer = CaptureWriter(tmp_path / "new.cap")
+    writer.append(Meta(created_ns=0, clock_ns=0))
+    writer.append_raw(99, 0, b"\x80")
+    path = writer.close()
+    assert "of type 99, which is not known; it takes a newer capture-replay" in capture_file("info", path).stdout
+    assert json.loads(capture_file("info", path, "--json").stdout)["unknown_records"] == 1
+    assert json.loads(capture_file("frames", path, "--json").stdout)["unknown"]["type"] == 99
 
 
 def test_nothing_that_a_terminal_acts_on_gets_through(tmp_path: Path) -> None:
