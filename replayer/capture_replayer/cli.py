@@ -22,6 +22,7 @@ from .plan import Step
 from .replay import Result, Survey, replay_capture
 from .report import show
 
+_STRIDE = 100  # steps between two updates of the progress: each takes longer than a step
 PASSED, DIVERGED, CANNOT_TELL, INTERRUPTED = 0, 1, 125, 130
 
 EPILOG = """\b
@@ -222,6 +223,7 @@ class _Watcher:
             disable=not console.is_terminal,
         )
         self._task = self._progress.add_task(f"reading {printable(Path(file).name)}", total=None)
+        self._done = 0
         self._name = printable(Path(file).name)
 
     def __enter__(self) -> Self:
@@ -238,4 +240,6 @@ class _Watcher:
         self._progress.update(self._task, description=f"replaying {self._name}", total=survey.steps)
 
     def progress(self, _step: Step) -> None:
-        self._progress.advance(self._task)
+        self._done += 1
+        if self._done % _STRIDE == 0:
+            self._progress.update(self._task, completed=self._done)
