@@ -124,6 +124,11 @@ class CaptureReader:
 
     def scan(self) -> Iterator[Item]:
         """Every record and every damage in file order; at its end `condition` is known. A pipe is read once only."""
+        for item in self.raw():
+            yield item if isinstance(item, Damage) else item[1]
+
+    def raw(self) -> Iterator[tuple[RawRecord, Entry | Unknown] | Damage]:
+        """As `scan`, each record with its body as it stands: for rewriters. The body is good until the next step."""
         verdict = _Condition()
         for item in self._raw_items():
             verdict.see(item)
@@ -131,7 +136,9 @@ class CaptureReader:
                 decoded = _decoded(item)
                 if isinstance(decoded, Damage):
                     verdict.see_invalid()
-                yield decoded
+                    yield decoded
+                else:
+                    yield item, decoded
             elif isinstance(item, Damage):
                 yield item
         self._condition = verdict.condition
@@ -139,6 +146,17 @@ class CaptureReader:
     def entries(self) -> Iterator[Entry]:
         """The good records of known types in file order."""
         return (item for item in self.scan() if isinstance(item, Entry))
+
+    def chunks(self, size: int) -> Iterator[bytes]:
+        """The file's bytes, in pieces of `size`."""
+        offset = 0
+        while piece := self._window(offset, size):
+            yield piece
+            offset += len(piece)
+
+    def is_file(self, path: str | os.PathLike[str]) -> bool:
+        """Whether this is the file at `path`, by whatever name it was opened."""
+        return os.path.samestat(os.fstat(self._fd), os.stat(path))  # noqa: PTH116 - of either a str or a Path
 
     def footer(self) -> Footer | None:
         """The totals of a clean capture, read through its trailer; None where there is none to be trusted."""

@@ -12,12 +12,13 @@ import errno
 import fcntl
 import logging
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 from . import framing, records
 from .errors import CaptureWriteError
-from .framing import Preamble, Trailer
+from .framing import Buffer, Preamble, Trailer
 from .index import Index
 
 PART: Final = ".part"
@@ -30,7 +31,7 @@ class CaptureWriter:
     Raises CaptureWriteError, from the constructor too.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, file_id: bytes | None = None) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, file_id: bytes | None = None, replace: bool = False) -> None:
         self.path = Path(path)
         self.part = self.path.with_name(self.path.name + PART)
         self.file_id = file_id if file_id is not None else os.urandom(8)
@@ -38,7 +39,8 @@ class CaptureWriter:
         self.offset = 0  # where the next record begins
         self._seed = framing.seed_of(self.file_id)
         self._index = Index()
-        self._fd = _create(self.path, self.part)
+        self._replace = replace  # a file of that name, when this one is whole
+        self._fd = _create(self.path, self.part, replace=replace)
         try:
             self._put(framing.pack_preamble(Preamble(framing.MAJOR, framing.MINOR, 0, self.file_id)))
         except CaptureWriteError:
@@ -55,13 +57,23 @@ class CaptureWriter:
         """Write one record; its number. When this returns, the kernel has it. Raises CaptureWriteError, and then the
         record is not in the file."""
         seq = self._append(record)
-        if self._index.is_due:
-            self._append(self._index.checkpoint())
+        self._checkpoint_if_due()
         return seq
 
-    def append_raw(self, kind: int, flags: int, body: bytes) -> int:
-        """Write a record whose body is packed already; for rewriters, which keep what they do not know."""
-        return self._frame(kind, flags, body, b"")
+    def append_raw(self, kind: int, flags: int, body: Buffer, record: records.Record | None = None) -> int:
+        """Write a record whose body is packed already, as it is; for rewriters, which keep what they do not know.
+        `record` is what it says, where that is known."""
+        offset = self.offset
+        seq = self._frame(kind, flags, body, b"")
+        if record is not None:
+            self._index.add(record, seq, offset)
+            self._checkpoint_if_due()
+        return seq
+
+    def _checkpoint_if_due(self) -> None:
+        if self._index.is_due:
+            with contextlib.suppress(CaptureWriteError):  # an index is a hint; the record before it is in the file
+                self._append(self._index.checkpoint())
 
     def _append(self, record: records.Record) -> int:
         offset = self.offset
@@ -70,7 +82,7 @@ class CaptureWriter:
         self._index.add(record, seq, offset)
         return seq
 
-    def _frame(self, kind: int, flags: int, prefix: bytes, payload: bytes) -> int:
+    def _frame(self, kind: int, flags: int, prefix: Buffer, payload: bytes) -> int:
         length = len(prefix) + len(payload)
         if length > framing.MAX_BODY:
             raise CaptureWriteError(str(self.part), f"a record of {length:,} bytes is more than the format can hold")
@@ -81,7 +93,7 @@ class CaptureWriter:
         self.seq = seq
         return seq
 
-    def _put(self, *parts: bytes) -> None:
+    def _put(self, *parts: Buffer) -> None:
         """All parts, by one call where the kernel takes them at once. On failure the file is as it was before."""
         if self._fd < 0:
             raise CaptureWriteError(str(self.part), "this capture is closed")
@@ -116,10 +128,29 @@ class CaptureWriter:
             self._append(self._index.footer())
             self._put(framing.pack_trailer(Trailer(footer_offset, self.seq, self.file_id)))
             self.sync()
-            _rename(self.part, self.path)
+            _rename(self.part, self.path, replace=self._replace)
         finally:
             self.abandon()
         return self.path
+
+    def replace_by(self, pieces: Iterable[bytes]) -> Path:
+        """Make the file a copy of another capture, to the byte, and give it its name."""
+        self.offset = 0
+        os.ftruncate(self._fd, 0)
+        try:
+            for piece in pieces:
+                self._put(piece)
+            self.sync()
+            _rename(self.part, self.path, replace=self._replace)
+        finally:
+            self.abandon()
+        return self.path
+
+    def discard(self) -> None:
+        """Let the file go, and remove what there is of it."""
+        if not self.closed:
+            self.abandon()
+            self.part.unlink(missing_ok=True)
 
     def abandon(self) -> None:
         """Let the file go as it is: a `.part` that any reader opens as torn."""
@@ -128,9 +159,9 @@ class CaptureWriter:
             os.close(fd)
 
 
-def _create(path: Path, part: Path) -> int:
+def _create(path: Path, part: Path, *, replace: bool) -> int:
     """Open `part` for us alone. A capture is evidence: nothing that exists is written over."""
-    if path.exists():
+    if path.exists() and not replace:
         raise CaptureWriteError(str(path), "exists already, and a capture is never written over; give another name")
     for _ in range(2):
         try:
@@ -168,10 +199,13 @@ def _set_aside(path: Path, part: Path) -> None:
     _log.warning("%s was left by a recorder that did not close it; kept as %s", part, aside)
 
 
-def _rename(part: Path, path: Path) -> None:
+def _rename(part: Path, path: Path, *, replace: bool) -> None:
     """Give the finished file its name, if that is still free, and have the folder remember it."""
     try:
-        _name_without_replacing(part, path)
+        if replace:
+            part.replace(path)
+        else:
+            _name_without_replacing(part, path)
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(folder)
