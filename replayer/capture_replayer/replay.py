@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from capture_recorder import lens
-from capture_recorder.capfile import CaptureError, CaptureReader, Damage, Entry, Unknown, open_capture
-from capture_recorder.capfile.reader import DAMAGED, TORN, UNREADABLE, Item
+from capture_recorder.capfile import CaptureError, CaptureReader, Catalog, Damage, Entry, Unknown, open_capture
+from capture_recorder.capfile.decoder import DAMAGED, TORN, UNREADABLE
+from capture_recorder.capfile.reader import Item
 from capture_recorder.capfile.records import EVENT_TYPES, Call, Cancel, Gap, HalfClose, Message, Schema
 from capture_recorder.capfile.schema import SchemaSet
 
@@ -184,7 +185,7 @@ def _condition_of(file: str, known: str) -> str:
 
 def _with_cause(divergence: Divergence, reader: CaptureReader, schemas: SchemaSet) -> Divergence:
     """Say in words which request led to it."""
-    entry = reader.read(divergence.cause) if divergence.cause else None
+    entry = Catalog(reader).read(divergence.cause) if divergence.cause else None
     if entry is None or not isinstance(entry.record, (Call, Message, HalfClose, Cancel)):
         return divergence
     text = describe(entry.record)

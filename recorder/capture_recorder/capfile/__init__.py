@@ -3,6 +3,7 @@
 Free of grpc: a capture can be read where no gRPC is installed.
 """
 
+from .catalog import CallRow, Catalog
 from .decoder import Damage
 from .errors import (
     CannotOpen,
@@ -16,11 +17,13 @@ from .reader import CaptureReader, Entry, Unknown, open_capture
 from .writer import CaptureWriter
 
 __all__ = [
+    "CallRow",
     "CannotOpen",
     "CaptureError",
     "CaptureReader",
     "CaptureWriteError",
     "CaptureWriter",
+    "Catalog",
     "Damage",
     "Entry",
     "NotACapture",

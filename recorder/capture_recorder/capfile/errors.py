@@ -30,13 +30,20 @@ class CannotOpen(CaptureError):
 
 @dataclass(eq=False)
 class NotACapture(CaptureError):
-    """`why` is a clause that follows "not a capture: "; `offset` is where it was seen, in bytes."""
+    """`why` is a clause that follows "not a capture: "; `offset` is where it was seen, in bytes. `recoverable`: records
+    can be read nevertheless."""
 
     file: str
     why: str
     offset: int = 0
+    recoverable: bool = False
 
     def __str__(self) -> str:
+        if self.recoverable:
+            return (
+                f"{self.file}: a damaged capture: {self.why} (offset {self.offset}); "
+                "its records can be read: make a clean capture of them with `capture-file recover`"
+            )
         return f"{self.file}: not a capture: {self.why} (offset {self.offset})"
 
 

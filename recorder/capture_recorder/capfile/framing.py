@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,19 +22,21 @@ END_MAGIC: Final = b"\x89GCEND\r\n"
 SYNC: Final = b"\xc4REC"  # begins with a byte that is neither zero nor text
 MAJOR: Final = 1
 MINOR: Final = 0
-KNOWN_FEATURES: Final = 0  # incompatible-feature bits that this code understands
+FEATURE_BLOCKS: Final = 1 << 0  # records stand in compressed blocks, as `pack` writes them
+KNOWN_FEATURES: Final = FEATURE_BLOCKS  # incompatible-feature bits that this code understands
 
 _PREAMBLE = struct.Struct("<8sHHI8sI")
 _HEAD = struct.Struct("<4sBBHQI")
+HEAD: Final = struct.Struct("<4sBBHQII")  # with its checksum: sync, type, flags, reserved, number, length, checksum
 _TRAILER = struct.Struct("<QQ8sI")
-_CRC = struct.Struct("<I")
+CRC: Final = struct.Struct("<I")
 
 PREAMBLE_SIZE: Final = 32
 HEAD_SIZE: Final = 24
 TAIL_SIZE: Final = 4
 TRAILER_SIZE: Final = 40
 MAX_BODY: Final = 2**32 - 1 - 256  # msgpack's bin 32, less room for the other keys of the map
-_MASK_DELTA = 0xA282EAD8
+MASK_DELTA: Final = 0xA282EAD8
 
 
 class RecordType(enum.IntEnum):
@@ -50,6 +53,7 @@ class RecordType(enum.IntEnum):
     GAP = 9
     CHECKPOINT = 10
     FOOTER = 11
+    BLOCK = 12
     NOTE = 128
 
 
@@ -88,7 +92,7 @@ class Trailer:
 
 def mask(crc: int) -> int:
     """LevelDB's masking of a checksum: rotate right by 15 bits and add a constant."""
-    return ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF
+    return ((crc >> 15 | crc << 17) + MASK_DELTA) & 0xFFFFFFFF
 
 
 def seed_of(file_id: bytes) -> int:
@@ -99,7 +103,7 @@ def seed_of(file_id: bytes) -> int:
 def pack_preamble(preamble: Preamble) -> bytes:
     """32 bytes."""
     body = _PREAMBLE.pack(MAGIC, preamble.major, preamble.minor, preamble.features, preamble.file_id, 0)
-    return body + _CRC.pack(mask(crc32c(body)))
+    return body + CRC.pack(mask(crc32c(body)))
 
 
 def parse_preamble(data: Buffer) -> Preamble | str:
@@ -109,53 +113,81 @@ def parse_preamble(data: Buffer) -> Preamble | str:
     if len(data) < PREAMBLE_SIZE:
         return f"its preamble is cut after {len(data)} of {PREAMBLE_SIZE} bytes"
     _, major, minor, features, file_id, reserved = _PREAMBLE.unpack(data[:28])
-    if _CRC.unpack(data[28:32])[0] != mask(crc32c(bytes(data[:28]))):
+    if CRC.unpack(data[28:32])[0] != mask(crc32c(bytes(data[:28]))):
         return "the checksum of its preamble is wrong"
     if reserved:
         return "a reserved field of its preamble is not zero"
     return Preamble(major, minor, features, file_id)
 
 
+_SOUGHT: Final = 64  # places that are looked at before a file is said to hold no records
+
+
+def likely_ids(preamble: Buffer, trailer: Trailer | None) -> Iterator[bytes]:
+    """The ids that a file with this damaged preamble may have: the one that stands there, its trailer's, and those that
+    one flipped bit makes of it."""
+    stands = bytes(preamble[16:24])
+    yield stands
+    if trailer is not None:
+        yield trailer.file_id
+    number = int.from_bytes(stands, "little")
+    for bit in range(64):
+        yield (number ^ 1 << bit).to_bytes(8, "little")
+
+
+def has_records(data: bytes, file_id: bytes) -> bool:
+    """Whether a good head of the file `file_id` is among the first that `data` may hold."""
+    seed, at = seed_of(file_id), -1
+    for _ in range(_SOUGHT):
+        at = data.find(SYNC, at + 1)
+        if at < 0 or at + HEAD_SIZE > len(data):
+            return False
+        if parse_head(seed, data[at : at + HEAD_SIZE]) is not None:
+            return True
+    return False
+
+
 def pack_head(seed: int, kind: int, flags: int, seq: int, length: int) -> bytes:
     """24 bytes: the head and its checksum."""
     head = _HEAD.pack(SYNC, kind, flags, 0, seq, length)
-    return head + _CRC.pack(mask(crc32c(head, seed)))
+    return head + CRC.pack(mask(crc32c(head, seed)))
 
 
 def parse_head(seed: int, data: Buffer) -> Head | None:
     """A proven head from 24 bytes, or None. Nothing of an unproven head is to be used, its length least of all."""
     sync, kind, flags, reserved, seq, length = _HEAD.unpack(data[:20])
-    if sync != SYNC or _CRC.unpack(data[20:24])[0] != mask(crc32c(data[:20], seed)):
+    if sync != SYNC or CRC.unpack(data[20:24])[0] != mask(crc32c(data[:20], seed)):
         return None
     if reserved or kind == 0 or seq == 0:
         return None
     return Head(kind, flags, seq, length)
 
 
-def pack_tail(seed: int, head: bytes, *body: Buffer) -> bytes:
-    """4 bytes: the checksum over id, head (24 bytes) and body, the body given in as many parts as it has."""
+def frame(seed: int, kind: int, flags: int, seq: int, prefix: Buffer, payload: Buffer) -> tuple[bytes, bytes]:
+    """What stands before and after `payload` in the file: the head and `prefix`, which begins the body; the tail."""
+    head = _HEAD.pack(SYNC, kind, flags, 0, seq, len(prefix) + len(payload))
     crc = crc32c(head, seed)
-    for part in body:
-        crc = crc32c(part, crc)
-    return _CRC.pack(mask(crc))
+    rest = CRC.pack(((crc >> 15 | crc << 17) + MASK_DELTA) & 0xFFFFFFFF) + prefix
+    crc = crc32c(payload, crc32c(rest, crc))
+    return head + rest, CRC.pack(((crc >> 15 | crc << 17) + MASK_DELTA) & 0xFFFFFFFF)
 
 
 def body_is_whole(seed: int, record: Buffer) -> bool:
     """Whether a whole record (head, body, tail) has the right checksum in its tail."""
-    return bool(_CRC.unpack(record[-4:])[0] == mask(crc32c(record[:-4], seed)))
+    return bool(CRC.unpack(record[-4:])[0] == mask(crc32c(record[:-4], seed)))
 
 
 def pack_trailer(trailer: Trailer) -> bytes:
     """40 bytes."""
     body = _TRAILER.pack(trailer.footer_offset, trailer.record_count, trailer.file_id, 0)
-    return body + _CRC.pack(mask(crc32c(body))) + END_MAGIC
+    return body + CRC.pack(mask(crc32c(body))) + END_MAGIC
 
 
 def parse_trailer(data: Buffer) -> Trailer | None:
     """A proven trailer from exactly 40 bytes, or None."""
     if len(data) != TRAILER_SIZE or bytes(data[32:]) != END_MAGIC:
         return None
-    if _CRC.unpack(data[28:32])[0] != mask(crc32c(data[:28])):
+    if CRC.unpack(data[28:32])[0] != mask(crc32c(data[:28])):
         return None
     footer_offset, record_count, file_id, reserved = _TRAILER.unpack(data[:28])
     return None if reserved else Trailer(footer_offset, record_count, file_id)

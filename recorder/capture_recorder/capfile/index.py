@@ -5,7 +5,8 @@ Pure. An index is a hint that a scan can rebuild; whoever follows it verifies wh
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from .records import REQUEST, Call, Checkpoint, Footer, Gap, Message, Record
 
@@ -22,43 +23,67 @@ class Index:
         self._entries: list[tuple[int, int]] = []
         self._calls: list[tuple[int, int, int]] = []
         self._checkpoints: list[int] = []
+        self._openings: list[int] = []  # the checkpoints that list a call
         self._next_entry = (0, 0)  # the number, or the offset, from which on the next entry is made
+        self._last_entry = 0  # the offset of the last entry
         self._next_checkpoint = (INTERVAL_RECORDS, INTERVAL_BYTES)  # likewise the next checkpoint
-        self._totals = dict.fromkeys(("calls", "requests", "responses", "size", "gaps", "duration_ns"), 0)
+        self._call_count = self._requests = self._responses = self._size = self._gaps = self._duration_ns = 0
         self.is_due = False  # whether enough was written since the last checkpoint for another
 
-    def add(self, record: Record, seq: int, offset: int) -> None:
-        """A record was written."""
-        if isinstance(record, Checkpoint):
+    @property
+    def has_news(self) -> bool:
+        """Whether records were written since the last checkpoint."""
+        return bool(self._entries)
+
+    def add(self, record: Record | None, seq: int, offset: int) -> None:
+        """A record was written; None stands for one of a type that we do not know."""
+        if type(record) is Checkpoint:
             self._checkpoints.append(offset)
+            if record.calls:
+                self._openings.append(offset)
             self._entries, self._calls, self.is_due = [], [], False
             self._next_entry = (0, 0)
             self._next_checkpoint = (seq + INTERVAL_RECORDS, offset + INTERVAL_BYTES)
             return
-        if seq >= self._next_entry[0] or offset >= self._next_entry[1]:
+        if (seq >= self._next_entry[0] or offset >= self._next_entry[1]) and offset != self._last_entry:
             self._entries.append((seq, offset))
             self._next_entry = (seq + STRIDE_RECORDS, offset + STRIDE_BYTES)
+            self._last_entry = offset  # records of one block have one place
         self.is_due = seq >= self._next_checkpoint[0] or offset >= self._next_checkpoint[1]
-        self._count(record, seq, offset)
+        if record is not None:
+            self._count(record, seq, offset)
 
     def _count(self, record: Record, seq: int, offset: int) -> None:
-        totals = self._totals
-        if isinstance(record, Message):  # first: nearly every record is one
-            totals["requests" if record.direction == REQUEST else "responses"] += 1
-            totals["size"] += len(record.payload)
-        elif isinstance(record, Call):
-            totals["calls"] += 1
+        if type(record) is Message:  # first: nearly every record is one
+            if record.direction == REQUEST:
+                self._requests += 1
+            else:
+                self._responses += 1
+            self._size += len(record.payload)
+            self._duration_ns = max(self._duration_ns, record.time_ns)
+            return
+        if isinstance(record, Call):
+            self._call_count += 1
             self._calls.append((record.call, seq, offset))
         elif isinstance(record, Gap):
-            totals["gaps"] += 1
-        time_ns = getattr(record, "time_ns", 0)
-        totals["duration_ns"] = max(totals["duration_ns"], time_ns)
+            self._gaps += 1
+        self._duration_ns = max(self._duration_ns, getattr(record, "time_ns", 0))
 
-    def checkpoint(self) -> Checkpoint:
-        """The index of what was written since the last checkpoint. Its `records` is empty when there was nothing."""
+    def checkpoint(self, extra: Mapping[str, Any]) -> Checkpoint:
+        """The index of what was written since the last checkpoint."""
         previous = self._checkpoints[-1] if self._checkpoints else 0
-        return Checkpoint(previous=previous, records=tuple(self._entries), calls=tuple(self._calls))
+        return Checkpoint(previous=previous, records=tuple(self._entries), calls=tuple(self._calls), extra=extra)
 
-    def footer(self) -> Footer:
+    def footer(self, extra: Mapping[str, Any]) -> Footer:
         """The totals of the whole file."""
-        return Footer(checkpoints=tuple(self._checkpoints), extra={}, **self._totals)
+        return Footer(
+            checkpoints=tuple(self._checkpoints),
+            openings=tuple(self._openings),
+            calls=self._call_count,
+            requests=self._requests,
+            responses=self._responses,
+            size=self._size,
+            gaps=self._gaps,
+            duration_ns=self._duration_ns,
+            extra=extra,
+        )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
+from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 import msgpack
@@ -97,6 +98,10 @@ def _naturals(value: object) -> tuple[int, ...]:
     return tuple(_natural(item) for item in value)
 
 
+def _optional_naturals(value: object) -> tuple[int, ...] | None:
+    return None if value is None else _naturals(value)
+
+
 def _rows(value: object) -> tuple[tuple[int, ...], ...]:
     if type(value) is not list:
         raise TypeError("is not a list")
@@ -158,6 +163,7 @@ class Meta:
     versions: Mapping[str, Any] = _key("versions", _mapping, dict)  # library, python, grpcio, protobuf, platform
     policy: Mapping[str, Any] = _key("policy", _mapping, dict)
     redacts: tuple[str, ...] = _key("redacts", _texts, ())  # globs over metadata names
+    derived: Mapping[str, Any] = _key("derived", _mapping, dict)  # of a capture made of others: `from`, `by`
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -283,6 +289,7 @@ class Footer:
 
     TYPE: ClassVar = RecordType.FOOTER
     checkpoints: tuple[int, ...] = _key("checkpoints", _naturals)  # offsets, ascending
+    openings: tuple[int, ...] | None = _key("openings", _optional_naturals, None)  # of those that list a call
     calls: int = _key("calls", _natural)
     requests: int = _key("requests", _natural)
     responses: int = _key("responses", _natural)
@@ -395,7 +402,54 @@ def decode(kind: int, body: Buffer) -> Record | None:
 
     Raises RecordError where the body is not what the specification says.
     """
+    if kind == RecordType.MESSAGE:
+        message = _plain_message(body)
+        if message is not None:
+            return message
     return _from_body(kind, unpack(body)) if kind in _CLASSES else None
+
+
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+class _Thawed:
+    """A Message on the way to be one. A frozen dataclass sets each field through object.__setattr__, and that for six
+    fields takes as long as all else that decoding a message takes."""
+
+    __slots__ = ("call", "direction", "extra", "index", "payload", "time_ns")
+
+    def __init__(self, call: int, direction: int, index: int, time_ns: int, payload: bytes) -> None:
+        self.call = call
+        self.direction = direction
+        self.index = index
+        self.time_ns = time_ns
+        self.payload = payload
+        self.extra = _NOTHING
+
+
+def _plain_message(body: Buffer) -> Message | None:
+    """A message with the keys of the table and no others, as nearly every record is one; None for the long way."""
+    try:
+        fields = msgpack.unpackb(body)
+    except ValueError:
+        return None
+    if type(fields) is not dict or len(fields) != 5:
+        return None
+    get = fields.get
+    call, direction, index, time_ns, payload = get("c"), get("d"), get("n"), get("t"), get("p")
+    if not (
+        type(call) is type(direction) is type(index) is type(time_ns) is int
+        and type(payload) is bytes
+        and call > 0
+        and 0 <= direction <= 1
+        and index >= 0
+        and time_ns >= 0
+    ):
+        return None
+    message: Any = _Thawed(call, direction, index, time_ns, payload)
+    message.__class__ = Message
+    assert isinstance(message, Message)
+    return message
 
 
 def unpack(body: Buffer) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import click
 from rich.console import Console
 
 from ..capfile import CaptureError, CaptureReader, Damage, open_capture
-from ..capfile.reader import CLEAN
+from ..capfile.decoder import CLEAN
 from ..capfile.records import Gap, Metadata, Redacted
 from ..text import printable
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from capture_recorder.capfile import CaptureError, CaptureReader, Entry, framing, open_capture
+from capture_recorder.capfile import CaptureError, CaptureReader, Catalog, Entry, framing, open_capture
 from capture_recorder.capfile import reader as reader_module
 from capture_recorder.capfile.framing import Preamble, Trailer
 from capture_recorder.capfile.index import INTERVAL_RECORDS
@@ -55,7 +55,7 @@ def test_by_index_to_one_record(tmp_path: Path, seq: int, monkeypatch: pytest.Mo
 
     with open_capture(path) as reader:
         monkeypatch.setattr(os, "pread", counting)
-        assert reader.read(seq) == by_scan[seq]
+        assert Catalog(reader).read(seq) == by_scan[seq]
     assert sum(read) < path.stat().st_size / 4
 
 
@@ -70,25 +70,26 @@ def test_an_index_that_lies_is_not_believed(tmp_path: Path) -> None:
     writer.append(Checkpoint(previous=0, records=((1, 40), (5, lie)), calls=()))
     footer_offset = writer.offset
     writer._index._checkpoints.append(lie)
-    writer._append(writer._index.footer())
-    writer._put(framing.pack_trailer(Trailer(footer_offset, writer.seq, FILE_ID)))
+    writer.append(writer._index.footer({}))
+    trailer = framing.pack_trailer(Trailer(footer_offset, writer.seq, FILE_ID))
+    writer._out.put((trailer,), len(trailer))
     writer.abandon()
     with open_capture(writer.part) as reader:
-        assert reader.footer() is not None
-        entry = reader.read(5)
+        assert Catalog(reader).footer is not None
+        entry = Catalog(reader).read(5)
         assert entry is not None
         assert entry.record == ONE_OF_EACH[4]
 
 
 def test_a_record_that_is_not_there(tmp_path: Path) -> None:
     with open_capture(write_capture(tmp_path / "a.cap")) as reader:
-        assert reader.read(1000) is None
+        assert Catalog(reader).read(1000) is None
 
 
 def test_a_torn_file_has_no_footer_and_is_read_by_scan(tmp_path: Path) -> None:
     with open_capture(write_capture(tmp_path / "a.cap", close=False)) as reader:
-        assert reader.footer() is None
-        entry = reader.read(5)
+        assert Catalog(reader).footer is None
+        entry = Catalog(reader).read(5)
         assert entry is not None
         assert entry.record == ONE_OF_EACH[4]
         assert reader.condition == "torn"
