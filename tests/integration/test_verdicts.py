@@ -125,7 +125,7 @@ def test_wrong_usage(arguments: list[str], opaque_capture: Path) -> None:
 
 
 FUTURE = framing.pack_preamble(framing.Preamble(2, 0, 0, b"12345678"))
-FEATURE = framing.pack_preamble(framing.Preamble(1, 0, 1, b"12345678"))
+FEATURE = framing.pack_preamble(framing.Preamble(1, 0, 2, b"12345678"))
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ FEATURE = framing.pack_preamble(framing.Preamble(1, 0, 1, b"12345678"))
         (b"\xff\xd8\xff\xe0\x00\x10JFIF" + bytes(5000), "not a capture: it does not begin with the capture magic"),
         (b"", "not a capture: the file is empty"),
         (FUTURE, "a capture of format version 2"),
-        (FEATURE, "a capture of format version 1 with feature 0"),
+        (FEATURE, "a capture of format version 1 with feature 1"),
         (None, "cannot be opened: no such file or directory"),
     ],
 )

@@ -143,7 +143,7 @@ ONLY_IN = {
     "rich": r"(^|/)cli(/|\.py$)|/report\.py$|/terminal\.py$",
     "textual": r"^tui/",
     "google.protobuf": r"capfile/schema\.py$|/lens/|^proto/|capture_recorder/recorder\.py$",
-    "zstandard": r"^server/|lens/shard_runtime\.py$",
+    "zstandard": r"^server/|lens/shard_runtime\.py$|capfile/blocks\.py$",
 }
 
 
