@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import chain
 from typing import Final
 
@@ -55,6 +56,15 @@ def _escaped(character: str) -> str:
 def ascii_bytes(value: bytes) -> str:
     """Bytes that are text most of the time: printable ASCII as it is, every other byte as `\\x1b`."""
     return "".join(chr(byte) if 0x20 <= byte < 0x7F else f"\\x{byte:02x}" for byte in value)
+
+
+def hex_lines(data: bytes) -> Iterator[str]:
+    """Bytes as `hexdump -C` has them: offset, 16 in hex, and as ASCII."""
+    for at in range(0, len(data), 16):
+        piece = data[at : at + 16]
+        halves = f"{piece[:8].hex(' ')}  {piece[8:].hex(' ')}"
+        letters = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in piece)
+        yield f"{at:08x}  {halves:<48}  |{letters}|"
 
 
 def human_size(size: int) -> str:

@@ -10,10 +10,12 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, takewhile
 
+from .decoder import Damage
 from .index import STRIDE_RECORDS
 from .reader import CaptureReader, Entry, Item
-from .records import Call, Checkpoint, Footer
+from .records import Call, Checkpoint, Footer, Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,54 +30,73 @@ class CallRow:
 class Catalog:
     """The places of the records of an open capture, which must be a file.
 
-    `calls` lists those that are known; all of them once `complete`, which a clean capture's catalog is from the start.
-    Of others `advance` reads on. `read` finds a record in any case.
+    `calls` lists those that are known, by their numbers; all of them once `complete`, which a clean capture's catalog
+    is from the start. Of others `advance` reads on. A record is found in any case.
     """
 
     def __init__(self, reader: CaptureReader) -> None:
         self._reader = reader
         self.footer = _footer(reader)
-        self.calls: list[CallRow] = []
-        self.complete = self.footer is not None and self._read_calls(self.footer)
+        self.calls: dict[int, CallRow] = {}
+        self._schemas: list[int] = []  # offsets
+        self.complete = self.footer is not None and self._read_index(self.footer)
         self.bytes_seen = 0 if not self.complete else reader.size or 0  # how far the scan is
-        self._rest: Iterator[Item] | None = None
         self._numbers, self._offsets = array("Q"), array("Q")  # of the scan: every so many records, ascending
+        self._rest: Iterator[Item] | None = None
         if not self.complete:
-            self.calls = []
+            self.calls, self._schemas = {}, []
             self._rest = reader.scan()
 
     def advance(self, records: int = 10_000) -> bool:
         """Scan so many records more; whether there may be others."""
         for _ in range(records):
-            if self._rest is None:
-                break
-            item = next(self._rest, None)
+            item = None if self._rest is None else next(self._rest, None)
             if item is None:
                 self._rest, self.complete = None, True
-            else:
-                self.bytes_seen = max(self.bytes_seen, item.offset + item.size)
-                if isinstance(item, Entry):
-                    self._saw(item)
+                break
+            self.bytes_seen = max(self.bytes_seen, item.offset + item.size)
+            if isinstance(item, Entry):
+                self._saw(item)
         return not self.complete
 
     def read(self, seq: int) -> Entry | None:
         """Record number `seq`; None where there is no such record, or it is not whole or not known."""
+        first = next(self.items_from(seq), None)
+        return first if isinstance(first, Entry) and first.seq == seq else None
+
+    def items_from(self, seq: int) -> Iterator[Item]:
+        """As a scan of the reader, from record number `seq` on, or from the first that comes after it."""
         start = self._nearest(seq)
         if start is not None:
-            for item in self._reader.from_offset(start):
-                number = getattr(item, "seq", 0)
-                if not 0 < number <= seq:
-                    break  # damage, or the index does not tell the truth: the records do
-                if number == seq:
-                    return item if isinstance(item, Entry) else None
-        return next((entry for entry in self._reader.entries() if entry.seq == seq), None)
+            items = self._reader.from_offset(start)
+            first = next(items, None)
+            if isinstance(first, Entry) and first.seq <= seq:  # else the index does not tell the truth: the records do
+                yield from _from(seq, chain((first,), items))
+                return
+        yield from _from(seq, self._reader.scan())
+
+    def call(self, number: int) -> Call | None:
+        """How call `number` began."""
+        row = self.calls.get(number)
+        entry = self.read(row.seq) if row is not None else None
+        return entry.record if entry is not None and isinstance(entry.record, Call) else None
+
+    def schemas(self) -> Iterator[Schema]:
+        """The schema records; of a file without an index those that the scan has come to."""
+        for offset in dict.fromkeys(self._schemas):
+            here = takewhile(lambda item, offset=offset: item.offset == offset, self._reader.from_offset(offset))  # type: ignore[misc]
+            for item in here:  # one, or the records of a block
+                if isinstance(item, Entry) and isinstance(item.record, Schema):
+                    yield item.record
 
     def _saw(self, entry: Entry) -> None:
         if not self._numbers or entry.seq >= self._numbers[-1] + STRIDE_RECORDS:
             self._numbers.append(entry.seq)
             self._offsets.append(entry.offset)
         if isinstance(entry.record, Call):
-            self.calls.append(CallRow(entry.record.call, entry.seq, entry.offset))
+            self.calls.setdefault(entry.record.call, CallRow(entry.record.call, entry.seq, entry.offset))
+        elif isinstance(entry.record, Schema):
+            self._schemas.append(entry.offset)
 
     def _nearest(self, seq: int) -> int | None:
         """The offset of a record at or before number `seq`, as near as the index or the scan so far knows."""
@@ -97,14 +118,24 @@ class Catalog:
         rows = [row for row in found if len(row) == 2 and row[0] <= seq]
         return rows[-1][1] if rows else None
 
-    def _read_calls(self, footer: Footer) -> bool:
-        """List the calls by the checkpoints that have any; False where the index is not whole."""
+    def _read_index(self, footer: Footer) -> bool:
+        """List calls, by the checkpoints that have any, and schemas; False where the index is not whole."""
+        if footer.schemas is None:
+            return False
+        self._schemas = list(footer.schemas)
         for place in footer.checkpoints if footer.openings is None else footer.openings:
             checkpoint = _checkpoint(self._reader, place)
             if checkpoint is None or any(len(row) != 3 for row in checkpoint.calls):
                 return False
-            self.calls += (CallRow(*row) for row in checkpoint.calls)
+            self.calls.update((row[0], CallRow(*row)) for row in checkpoint.calls)
         return len(self.calls) == footer.calls
+
+
+def _from(seq: int, items: Iterator[Item]) -> Iterator[Item]:
+    for item in items:
+        if (item.last if isinstance(item, Damage) else item.seq) >= seq:
+            yield item
+            yield from items
 
 
 def _footer(reader: CaptureReader) -> Footer | None:

@@ -4,6 +4,8 @@ CaptureError
 ├── CannotOpen           the system would not open it
 ├── NotACapture          the file is something else, or its preamble is destroyed
 ├── UnsupportedCapture   a capture, of a version or with features that this reader does not know
+├── NotWhole             a capture that is torn or damaged, where a whole one is needed
+├── NothingLeft          nothing of a capture was asked for
 ├── RecordError          a record whose checksum is right and whose body is not what FORMAT.md says
 └── CaptureWriteError    the file could not be created or written
 """
@@ -60,6 +62,33 @@ class UnsupportedCapture(CaptureError):
             f"{self.file}: a capture of {self.found}, which this reader does not know "
             f"(it reads {self.known}); use a newer capture-replay"
         )
+
+
+@dataclass(eq=False)
+class NotWhole(CaptureError):
+    """`what` was to be done with the capture; `why` and `offset` (bytes) say what is wrong with it."""
+
+    file: str
+    what: str
+    offset: int
+    why: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.file}: cannot {self.what}: the capture is not whole at offset {self.offset}: {self.why}; "
+            "make a clean one of it first: `capture-file recover`"
+        )
+
+
+@dataclass(eq=False)
+class NothingLeft(CaptureError):
+    """`why` says what was asked for, and is not in it."""
+
+    file: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.why}"
 
 
 @dataclass(eq=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from .records import REQUEST, Call, Checkpoint, Footer, Gap, Message, Record
+from .records import REQUEST, Call, Checkpoint, Footer, Gap, Message, Record, Schema
 
 STRIDE_RECORDS: Final = 32  # so far apart do entries stand: to find a record, at most as many heads are read
 STRIDE_BYTES: Final = 256 * 1024
@@ -24,6 +24,7 @@ class Index:
         self._calls: list[tuple[int, int, int]] = []
         self._checkpoints: list[int] = []
         self._openings: list[int] = []  # the checkpoints that list a call
+        self._schemas: list[int] = []
         self._next_entry = (0, 0)  # the number, or the offset, from which on the next entry is made
         self._last_entry = 0  # the offset of the last entry
         self._next_checkpoint = (INTERVAL_RECORDS, INTERVAL_BYTES)  # likewise the next checkpoint
@@ -65,6 +66,8 @@ class Index:
         if isinstance(record, Call):
             self._call_count += 1
             self._calls.append((record.call, seq, offset))
+        elif isinstance(record, Schema):
+            self._schemas.append(offset)
         elif isinstance(record, Gap):
             self._gaps += 1
         self._duration_ns = max(self._duration_ns, getattr(record, "time_ns", 0))
@@ -79,6 +82,7 @@ class Index:
         return Footer(
             checkpoints=tuple(self._checkpoints),
             openings=tuple(self._openings),
+            schemas=tuple(self._schemas),
             calls=self._call_count,
             requests=self._requests,
             responses=self._responses,

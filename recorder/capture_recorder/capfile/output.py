@@ -125,7 +125,7 @@ def _create(path: Path, part: Path, *, replace: bool) -> int:
         except OSError as error:
             raise CaptureWriteError(str(path), f"cannot be created: {_reason(error)}") from error
         with contextlib.suppress(OSError):  # a file system without locks still has O_EXCL
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(fd, fcntl.LOCK_EX)  # nobody can have it for longer than a look (CaptureReader.is_being_written)
         return fd
     raise CaptureWriteError(str(part), "is being created by another process; give each process its own name")
 

@@ -6,6 +6,7 @@ while it is read is a torn capture and not a bus error. To one record by the ind
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -61,6 +62,7 @@ class CaptureReader:
 
     def __init__(self, path: str | os.PathLike[str], *, stdin: BinaryIO | None = None, salvage: bool = False) -> None:
         self.name = os.fspath(path)
+        self.watch: Callable[[int], None] | None = None  # is told how far a scan is, in bytes, before each window
         self.preamble_fault: str | None = None  # what is wrong with it, of a file that was opened nevertheless
         self._condition: str | None = None
         if self.name == "-" and stdin is not None:
@@ -94,6 +96,18 @@ class CaptureReader:
     def size(self) -> int | None:
         """Bytes of the file as it is now; None for a pipe."""
         return os.fstat(self._fd).st_size if self._seekable else None
+
+    @property
+    def is_being_written(self) -> bool:
+        """Whether the process that creates it holds its lock. False where the file system has no locks."""
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        fcntl.flock(self._fd, fcntl.LOCK_UN)
+        return False
 
     @property
     def condition(self) -> str:
@@ -206,6 +220,8 @@ class CaptureReader:
         checksums."""
         buffer, filled, final = bytearray(window), 0, False
         while not final:
+            if self.watch is not None:
+                self.watch(base)
             wanted = decoder.offset + decoder.wants - base
             if wanted > len(buffer):  # of a pipe a length cannot be held against the file, so memory follows what came
                 size = wanted if self._seekable else min(wanted, 2 * len(buffer))

@@ -290,6 +290,7 @@ class Footer:
     TYPE: ClassVar = RecordType.FOOTER
     checkpoints: tuple[int, ...] = _key("checkpoints", _naturals)  # offsets, ascending
     openings: tuple[int, ...] | None = _key("openings", _optional_naturals, None)  # of those that list a call
+    schemas: tuple[int, ...] | None = _key("schemas", _optional_naturals, None)  # offsets of all `schema` records
     calls: int = _key("calls", _natural)
     requests: int = _key("requests", _natural)
     responses: int = _key("responses", _natural)

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import hashlib
+from array import array
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from .decoder import Damage, RawRecord
-from .reader import Entry, Unknown
+from .decoder import CLEAN, Damage, RawRecord
+from .errors import NotWhole
+from .reader import CaptureReader, Entry, Unknown
 from .records import Checkpoint, Footer, Gap, Note, Record
 from .writer import CaptureWriter
 
 INDEX: Final = (Checkpoint, Footer)  # of each file its own
+
+
+def whole(source: CaptureReader, what: str) -> Iterator[tuple[RawRecord, Entry | Unknown]]:
+    """The records of a capture that is to be rewritten as `what`. Raises NotWhole, at the first damage or at the end:
+    what is made of a capture that lacks something must not look whole."""
+    for item in source.raw():
+        if isinstance(item, Damage):
+            raise NotWhole(source.name, what, item.offset, item.why)
+        yield item
+    if source.condition != CLEAN:
+        raise NotWhole(source.name, what, source.size or 0, "it ends without a trailer: its recorder did not close it")
 
 
 def derived_id(purpose: str, *ids: bytes) -> bytes:
@@ -27,27 +40,30 @@ class Copier:
     def __init__(self, writer: CaptureWriter) -> None:
         self.records = 0
         self._writer = writer
-        self._old: list[int] = []  # of the numbers, only where the distance between old and new changes
-        self._distance: list[int] = []
+        # of records that followed one another before and after: the first's old number, the last's, and the first's new
+        self._first, self._last, self._new = array("Q"), array("Q"), array("Q")
 
     def copy(self, raw: RawRecord, decoded: Entry | Unknown, changed: Record | None = None) -> None:
-        """Write a record: as it stands, or `changed`."""
+        """Write a record: as it stands, or `changed`. A note goes on being about what it was about."""
         record = decoded.record if isinstance(decoded, Entry) else None
         if isinstance(record, Note) and record.about is not None:
-            changed = replace(record, about=self._new_number(record.about))
+            changed = replace(record, about=self.number_of(record.about))
         if changed is not None:
             new = self._writer.append(changed)
         else:
             new = self._writer.append_raw(raw.type, raw.flags, raw.body, record)
         self.records += 1
-        if not self._distance or self._distance[-1] != new - raw.seq:
-            self._old.append(raw.seq)
-            self._distance.append(new - raw.seq)
+        if self._last and self._last[-1] == raw.seq - 1 and self._new[-1] + raw.seq - self._first[-1] == new:
+            self._last[-1] = raw.seq
+        else:
+            self._first.append(raw.seq)
+            self._last.append(raw.seq)
+            self._new.append(new)
 
-    def _new_number(self, old: int) -> int | None:
-        """None for a record that was not copied."""
-        at = bisect_right(self._old, old) - 1
-        return None if at < 0 else old + self._distance[at]
+    def number_of(self, old: int) -> int | None:
+        """The new number of a record; None where it was not copied."""
+        at = bisect_right(self._first, old) - 1
+        return self._new[at] + old - self._first[at] if at >= 0 and old <= self._last[at] else None
 
 
 def gap(damages: Iterable[Damage], time_ns: int) -> Gap:

@@ -14,7 +14,7 @@ from .decoder import Damage
 from .framing import FIRST_SKIPPABLE, PREAMBLE_SIZE
 from .index import INTERVAL_RECORDS
 from .reader import CaptureReader, Entry, Item, Unknown
-from .records import REQUEST, Call, Checkpoint, Footer, Gap, Message, Meta
+from .records import REQUEST, Call, Checkpoint, Footer, Gap, Message, Meta, Schema
 
 LOST: Final = 0  # in place of an offset: no record begins there
 KEPT: Final = 10_000
@@ -48,6 +48,7 @@ class Verification:
     gaps: int = 0
     unknown: int = 0
     faults: int = 0  # damage and index, all of them
+    lost: int = 0  # records, as far as their numbers tell
 
     @property
     def clean(self) -> bool:
@@ -78,7 +79,7 @@ class _Check:
         self._first = 1  # number of the first record after the last checkpoint
         self._offsets = array("Q")  # of the records from there on; 0 where none is
         self._calls: dict[int, tuple[int, int]] = {}  # likewise: call, to (number, offset)
-        self._checkpoints, self._openings = array("Q"), array("Q")
+        self._checkpoints, self._openings, self._schemas = array("Q"), array("Q"), array("Q")
         self._totals = dict.fromkeys(("calls", "requests", "responses", "size", "gaps", "duration_ns"), 0)
         self._last_time = 0
         self._has_meta = False
@@ -88,6 +89,7 @@ class _Check:
         result = self.result
         if type(item) is Damage:
             result.faults += 1
+            result.lost += item.last - item.first + 1 if item.first else 0
             if len(result.damage) < KEPT:
                 result.damage.append(item)
             return
@@ -118,6 +120,8 @@ class _Check:
         elif isinstance(record, Call):
             self._totals["calls"] += 1
             self._calls[record.call] = (entry.seq, entry.offset)
+        elif isinstance(record, Schema):
+            self._schemas.append(entry.offset)
         elif isinstance(record, Gap):
             self._totals["gaps"] += 1
             self.result.gaps += 1
@@ -176,6 +180,8 @@ class _Check:
         if list(footer.checkpoints) != list(self._checkpoints):
             why = f"it names {len(footer.checkpoints)} checkpoints, and they are not the ones of the file"
             self._fault(_at(entry, why))
+        if footer.schemas is not None and list(footer.schemas) != list(self._schemas):
+            self._fault(_at(entry, "the places of schemas that it names are not those of the file"))
         if footer.openings is not None and list(footer.openings) != list(self._openings):
             self._fault(_at(entry, "the checkpoints that it says list calls are not the ones that do"))
         for name, counted in self._totals.items():

@@ -5,8 +5,13 @@ from __future__ import annotations
 import click
 
 from .common import Commands, run, version
+from .cut import cut
 from .frames import frames
 from .info import info
+from .merge import merge
+from .pack import pack, unpack
+from .recover import recover
+from .verify import verify
 
 EPILOG = """\b
 Example:
@@ -26,8 +31,8 @@ def command() -> None:
     """Look into capture files."""
 
 
-command.add_command(info)
-command.add_command(frames)
+for each in (info, frames, verify, recover, cut, merge, pack, unpack):
+    command.add_command(each)
 
 
 def main() -> None:

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import io
 import json
 import os
+import shutil
+import stat
 import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib import metadata as distributions
-from typing import Any, Final, NoReturn
+from typing import Any, BinaryIO, Final, NoReturn, TypeVar
 
 import click
 from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ..capfile import CaptureError, CaptureReader, Damage, open_capture
+from ..capfile import CaptureError, CaptureReader, CaptureWriteError, Damage, open_capture
 from ..capfile.decoder import CLEAN
+from ..capfile.output import PartFile, Pipe
 from ..capfile.records import Gap, Metadata, Redacted
+from ..terminal import console
 from ..text import printable
 
+_NO_PROGRESS: Final = 64 * 1024 * 1024  # bytes that are read in less than a second
 OK: Final = 0
 FAILED: Final = 1
 DAMAGED: Final = 3
@@ -88,14 +98,72 @@ def version() -> str:
         return "unknown"
 
 
-def opened(file: str) -> CaptureReader:
-    """The capture, or standard input for "-". Raises CaptureError."""
-    return open_capture(file, stdin=getattr(sys.stdin, "buffer", None) if file == "-" else None)
+def opened(file: str, *, twice: bool = False, salvage: bool = False) -> CaptureReader:
+    """The capture, or standard input for "-"; that is kept in a file without a name where it is to be read `twice`.
+    Raises CaptureError."""
+    stdin: BinaryIO | None = getattr(sys.stdin, "buffer", None) if file == "-" else None
+    if stdin is not None and twice and not stat.S_ISREG(os.fstat(stdin.fileno()).st_mode):
+        spool = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the command
+        shutil.copyfileobj(stdin, spool)
+        spool.flush()
+        stdin = spool
+    return open_capture(file, stdin=stdin, salvage=salvage)
+
+
+def output_to(file: str, sources: Sequence[CaptureReader], *, force: bool) -> PartFile | Pipe:
+    """Where a rewriter writes: a new file, or standard output for "-". Raises CaptureError."""
+    if file == "-":
+        if sys.stdout.isatty():
+            raise CaptureWriteError("-", "a capture is no text: send it to a file or a program, not to a terminal")
+        return Pipe(sys.stdout.fileno())
+    if os.path.exists(file) and any(source.is_file(file) for source in sources):  # noqa: PTH110 - as it was given
+        raise CaptureWriteError(file, "is the capture itself, which is never changed; give another name")
+    return PartFile(file, replace=force)
+
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def rewriter(command: _Command) -> _Command:
+    """The options of a command that writes a capture."""
+    to = click.option("-o", "--output", "output", required=True, metavar="OUT", help="Where to ('-': standard output).")
+    force = click.option("--force", is_flag=True, help="Write over OUT, if there is one.")
+    return to(force(command))
+
+
+@contextlib.contextmanager
+def progress(what: str, *readers: CaptureReader) -> Iterator[None]:
+    """Shows on a terminal, after a second, how much of the captures was read."""
+    screen = console(sys.stderr)
+    total = sum(reader.size or 0 for reader in readers)
+    if not screen.is_terminal or total < _NO_PROGRESS:
+        yield
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=screen, transient=True) as bars:
+        task = bars.add_task(what, total=total)
+        seen = dict.fromkeys(readers, 0)
+
+        def watch(reader: CaptureReader, offset: int) -> None:
+            seen[reader] = offset
+            bars.update(task, completed=sum(seen.values()))
+
+        for reader in readers:
+            reader.watch = partial(watch, reader)
+        yield
+
+
+def say(sentence: str) -> None:
+    """Words for people go to standard error."""
+    click.echo(printable(sentence), err=True)
 
 
 def status_of(reader: CaptureReader) -> int:
-    """The exit status that says whether the capture was whole; to be asked after a scan."""
-    return OK if reader.condition == CLEAN else DAMAGED
+    """The exit status that says whether the capture was whole; to be asked after a scan. Words say it too."""
+    if reader.condition == CLEAN:
+        return OK
+    say(f"{reader.name}: the capture is {reader.condition}; `capture-file verify` says where, `recover` what is whole")
+    return DAMAGED
 
 
 def is_measured(out: Console) -> bool:

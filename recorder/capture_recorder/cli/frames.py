@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import sys
+import time
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -12,13 +13,10 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from .. import lens
-from ..capfile import Damage, Entry, Unknown
+from ..capfile import CaptureReader, Catalog, Damage, Entry, Unknown
 from ..capfile.records import (
     DIRECTIONS,
     EVENT_TYPES,
-    REQUEST,
-    RESPONSE,
     Call,
     Cancel,
     Event,
@@ -30,12 +28,14 @@ from ..capfile.records import (
     Schema,
     Status,
 )
-from ..capfile.schema import Decoded, SchemaSet
+from ..capfile.schema import Decoded
 from ..lens import Reading
 from ..status import status_name
 from ..terminal import console
-from ..text import ascii_bytes, human_size, printable
+from ..text import ascii_bytes, hex_lines, human_size, printable
 from .common import (
+    DAMAGED,
+    OK,
     as_line,
     damage_json,
     gap_json,
@@ -44,10 +44,12 @@ from .common import (
     opened,
     status_of,
 )
+from .events import Filter, Methods, direction, filter_of, filtered, is_error
 
 Item = Entry | Unknown | Damage
 
 _ARROWS: Final = (("→", "cyan"), ("←", "magenta"))  # request, response
+_TICK: Final = 0.1  # seconds between two looks at a file that is being written
 _BAD_SHOWN: Final = 3  # checks that failed, on a row
 _BYTES_SHOWN: Final = 32  # of a payload that nothing is known of
 _VERDICTS: Final = {
@@ -62,62 +64,129 @@ _VERDICTS: Final = {
 
 EPILOG = """\b
 Example:
-  capture-file frames session.cap
+  capture-file frames session.cap --call 7 --errors
+  capture-file frames session.cap --events 4711 --hex
   capture-file frames session.cap --json | jq -c 'select(.error) | [.seq, .error]'
+  capture-file frames session.cap.part --follow
 """
-
-
-class Frames:
-    """Turns the items of a scan into frames. Knows of each open call its method, and of the file its schema."""
-
-    def __init__(self) -> None:
-        self.schemas = SchemaSet()
-        self._methods: dict[int, str] = {}
-
-    def method(self, event: Event) -> str:
-        """The method of the event's call; forgotten with the call's end."""
-        if isinstance(event, Call):
-            self._methods[event.call] = event.method
-        method = self._methods.get(event.call, "?")
-        if isinstance(event, (Status, Cancel)):
-            self._methods.pop(event.call, None)
-        return method
-
-    def read(self, method: str, event: Event) -> tuple[Decoded, Reading]:
-        """A message decoded, and what its lens sees; empty for every other event."""
-        if not isinstance(event, Message):
-            return Decoded(), Reading()
-        decoded = self.schemas.decode(method, event.direction, event.payload)
-        return decoded, lens.read(method, decoded.message) if decoded.message is not None else Reading()
-
-
-def direction(event: Event) -> int:
-    """Who did it: headers and status are the server's, open, half-close and cancel the client's."""
-    if isinstance(event, Message):
-        return event.direction
-    return RESPONSE if isinstance(event, (Headers, Status)) else REQUEST
 
 
 @click.command(epilog=EPILOG)
 @click.argument("file", metavar="FILE", type=click.Path(path_type=str))
+@filtered
+@click.option("--hex", "as_hex", is_flag=True, help="The bytes of each message, too.")
+@click.option("--raw", is_flag=True, help="Nothing but the bytes of the messages, one after another.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line; payloads in base64.")
-def frames(file: str, as_json: bool) -> int:
-    """The events of the capture FILE ('-': standard input), in the order in which the server saw them."""
+@click.option("--follow", is_flag=True, help="Go on while the capture is being written.")
+def frames(file: str, as_hex: bool, raw: bool, as_json: bool, follow: bool, **choice: Any) -> int:
+    """The events of the capture FILE ('-': standard input), in the order in which the server saw them.
+
+    Of several choices an event has to meet all; damage and gaps are shown in any case."""
+    if as_hex + raw + as_json > 1:
+        raise click.UsageError("--hex, --raw and --json are three forms; choose one.")
+    if raw and sys.stdout.isatty():
+        raise click.UsageError("--raw is no text: send it to a file or a program.")
+    wanted = filter_of(**choice)
     with opened(file) as reader:
+        if follow and reader.size is None:
+            raise click.UsageError("a pipe is read as it comes; --follow is for files.")
+        source = _Source(reader, wanted, follow=follow)
         if as_json:
-            for line in _json_lines(Frames(), reader.scan()):
-                sys.stdout.write(line + "\n")
-                sys.stdout.flush()  # whoever reads on sees each as it comes
+            _print_lines(_json_lines(source))
+        elif raw:
+            _print_raw(source)
         else:
-            _print_rows(Frames(), reader.scan(), console())
-        return status_of(reader)
+            _print_rows(source, console(), as_hex=as_hex)
+        return source.status()
+
+
+class _Source:
+    """The items of a capture that are wanted. Where only a span of events is, the index leads there."""
+
+    def __init__(self, reader: CaptureReader, wanted: Filter, *, follow: bool) -> None:
+        self._reader, self._wanted, self._follow = reader, wanted, follow
+        catalog = Catalog(reader) if wanted.first > 1 and reader.size is not None and not follow else None
+        self._catalog = catalog if catalog is not None and catalog.complete else None
+        self._damaged = False
+        self._stopped = False  # before the end of the file
+        self.methods = Methods(self._catalog)
+
+    def __iter__(self) -> Iterator[tuple[Item, str]]:
+        """Each item with the method of its call; empty where it is no event."""
+        for item in self._items():
+            self._damaged |= isinstance(item, Damage)
+            record = item.record if isinstance(item, Entry) else None
+            if isinstance(record, Schema):
+                self.methods.schemas.add(record)
+            elif isinstance(record, EVENT_TYPES) and isinstance(item, Entry):
+                method = self.methods.of(record)
+                if self._passes(item.seq, record, method):
+                    yield item, method
+            elif record is None or isinstance(record, Gap):
+                yield item, ""
+
+    def _items(self) -> Iterator[Item]:
+        if self._follow:
+            yield from self._reader.follow(Patience(self._reader))
+            return
+        if self._catalog is not None:
+            for schema in self._catalog.schemas():
+                self.methods.schemas.add(schema)
+        items = self._reader.scan() if self._catalog is None else self._catalog.items_from(self._wanted.first)
+        for item in items:
+            if isinstance(item, Entry) and item.seq > self._wanted.last and self._reader.size is not None:
+                self._stopped = True
+                return
+            yield item
+
+    def _passes(self, seq: int, event: Event, method: str) -> bool:
+        if not self._wanted.passes(seq, event, method):
+            return False
+        return not self._wanted.errors or is_error(event, *self.methods.read(method, event))
+
+    def status(self) -> int:
+        """Of what was read: the rest of a file was not looked at where the index led past it."""
+        if self._catalog is not None or self._stopped:
+            return DAMAGED if self._damaged else OK
+        return status_of(self._reader)
+
+
+class Patience:
+    """Waits for a capture to grow, as long as somebody writes it."""
+
+    def __init__(self, reader: CaptureReader) -> None:
+        self._reader = reader
+        self._last_chance = False
+
+    def __call__(self) -> bool:
+        """Whether to look again."""
+        if self._last_chance:
+            return False
+        if self._reader.is_being_written:
+            time.sleep(_TICK)
+        else:
+            self._last_chance = True  # what it wrote between our look and its end
+        return True
+
+
+def _print_lines(lines: Iterator[str]) -> None:
+    for line in lines:
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()  # whoever reads on sees each as it comes
+
+
+def _print_raw(source: _Source) -> None:
+    for item, _ in source:
+        if isinstance(item, Entry) and isinstance(item.record, Message):
+            sys.stdout.buffer.write(item.record.payload)
+    sys.stdout.buffer.flush()
 
 
 # --- for programs ---------------------------------------------------------------------------------------------------
 
 
-def _json_lines(frames: Frames, items: Iterator[Item]) -> Iterator[str]:
-    for item in items:
+def _json_lines(source: _Source) -> Iterator[str]:
+    for item, method in source:
         match item:
             case Damage():
                 yield as_line({"damage": damage_json(item)})
@@ -126,14 +195,11 @@ def _json_lines(frames: Frames, items: Iterator[Item]) -> Iterator[str]:
                 yield as_line({"unknown": {name: getattr(item, name) for name in names}})
             case Entry(record=Gap() as gap):
                 yield as_line({"gap": gap_json(item.seq, gap)})
-            case Entry(record=Schema() as schema):
-                frames.schemas.add(schema)
             case Entry(seq=seq, record=record) if isinstance(record, EVENT_TYPES):
-                yield as_line(_json(frames, seq, record))
+                yield as_line(_json(source.methods, seq, record, method))
 
 
-def _json(frames: Frames, seq: int, event: Event) -> dict[str, Any]:
-    method = frames.method(event)
+def _json(methods: Methods, seq: int, event: Event, method: str) -> dict[str, Any]:
     message = event if isinstance(event, Message) else None
     body: dict[str, Any] = {
         "seq": seq,
@@ -148,7 +214,7 @@ def _json(frames: Frames, seq: int, event: Event) -> dict[str, Any]:
     }
     match event:
         case Message():
-            body |= _message_json(frames, method, event)
+            body |= _message_json(methods, method, event)
         case Call():
             body |= {
                 "kind": event.kind,
@@ -173,12 +239,12 @@ def _json(frames: Frames, seq: int, event: Event) -> dict[str, Any]:
     return body
 
 
-def _message_json(frames: Frames, method: str, event: Message) -> dict[str, Any]:
-    decoded, reading = frames.read(method, event)
+def _message_json(methods: Methods, method: str, event: Message) -> dict[str, Any]:
+    decoded, reading = methods.read(method, event)
     body: dict[str, Any] = {}
     if decoded.type_name is not None:
         body["type"] = decoded.type_name
-    as_json = frames.schemas.as_json(decoded)
+    as_json = methods.schemas.as_json(decoded)
     if as_json is not None:
         body["decoded"] = as_json
     elif decoded.message is not None:
@@ -198,15 +264,13 @@ def _message_json(frames: Frames, method: str, event: Message) -> dict[str, Any]
 _HEADER: Final = f"{'seq':>5} {'time':>10} {'call':>4}   {'event':<7} {'size':>9}  what"
 
 
-def _print_rows(frames: Frames, items: Iterator[Item], screen: Console) -> None:
+def _print_rows(source: _Source, screen: Console, *, as_hex: bool) -> None:
     """Each row as soon as it is known. Rich is for colour: without, it would only make a pipe five times slower."""
     if screen.is_terminal:
         screen.print(Text(_HEADER, style="dim"))
     width = screen.width if is_measured(screen) else None
-    for item in items:
-        row = _row(frames, item, width)
-        if row is None:
-            continue
+    for item, method in source:
+        row = _row(source.methods, item, method, width)
         if width is not None:
             row.truncate(width, overflow="ellipsis")
         row.rstrip()
@@ -214,10 +278,12 @@ def _print_rows(frames: Frames, items: Iterator[Item], screen: Console) -> None:
             screen.print(row)
         else:
             screen.file.write(row.plain + "\n")
-            screen.file.flush()
+        if as_hex and isinstance(item, Entry) and isinstance(item.record, Message):
+            screen.file.writelines(f"      {line}\n" for line in hex_lines(item.record.payload))
+        screen.file.flush()
 
 
-def _row(frames: Frames, item: Item, width: int | None) -> Text | None:
+def _row(methods: Methods, item: Item, method: str, width: int | None) -> Text:
     match item:
         case Damage():
             return Text(printable(f"✗ damage at {item}"), style="bold red")
@@ -227,17 +293,13 @@ def _row(frames: Frames, item: Item, width: int | None) -> Text | None:
         case Entry(record=Gap() as gap):
             text = f"! {item.seq:>3}  gap: the recorder lost {gap.events:,} events: {gap.why}"
             return Text(printable(text), style="bold yellow")
-        case Entry(record=Schema() as schema):
-            frames.schemas.add(schema)
-            return None
         case Entry(seq=seq, record=record) if isinstance(record, EVENT_TYPES):
-            return _event_row(frames, seq, record, width)
-    return None
+            return _event_row(methods, seq, record, method, width)
+    raise TypeError(type(item).__name__)
 
 
-def _event_row(frames: Frames, seq: int, event: Event, width: int | None) -> Text:
+def _event_row(methods: Methods, seq: int, event: Event, method: str, width: int | None) -> Text:
     """Number, time, call, arrow, event, size; then checks and error code, and what else there is room for."""
-    method = frames.method(event)
     arrow, colour = _ARROWS[direction(event)]
     text = Text(no_wrap=True)
     text.append(f"{seq:>5} {event.time_ns / 1e9:>10.6f} ", style="dim")
@@ -248,17 +310,17 @@ def _event_row(frames: Frames, seq: int, event: Event, width: int | None) -> Tex
     else:
         text.append(f"{event.NAME:<17}  ", style="bold")
     room = None if width is None else max(0, width - text.cell_len)
-    for words, style in _what(frames, event, method, room):
+    for words, style in _what(methods, event, method, room):
         text.append(printable(words, width), style=style)  # no more than a row of it: it may be as long as the capture
         text.append(" ")
     return text
 
 
-def _what(frames: Frames, event: Event, method: str, room: int | None) -> Iterator[tuple[str, str]]:
+def _what(methods: Methods, event: Event, method: str, room: int | None) -> Iterator[tuple[str, str]]:
     """What there is to say of an event, the most important first, each with its style."""
     match event:
         case Message():
-            yield from _message_words(*frames.read(method, event), event.payload, room)
+            yield from _message_words(*methods.read(method, event), event.payload, room)
         case Call(metadata=metadata):
             whole = room is None or cell_len(printable(method)) <= room
             yield (method if whole else method.rpartition(".")[2]), ""
