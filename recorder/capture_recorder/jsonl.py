@@ -8,10 +8,37 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from .capfile.errors import CaptureWriteError
 from .capfile.records import DIRECTIONS, Call, Cancel, Message, Record, Status
+
+
+class Sessions:
+    """Gathers the messages of bidirectional calls; a line of the form for each that ends."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, dict[str, list[str]]] = {}
+
+    def take(self, record: Record) -> bytes | None:
+        """A record of any type; those that the form cannot hold are passed over."""
+        if isinstance(record, Call) and record.kind == "bidi":
+            self._open[record.call] = {"requests": [], "responses": []}
+        elif isinstance(record, Message) and record.call in self._open:
+            self._open[record.call][f"{DIRECTIONS[record.direction]}s"].append(record.payload.hex())
+        elif isinstance(record, (Status, Cancel)) and record.call in self._open:
+            return _line(self._open.pop(record.call))
+        return None
+
+    def rest(self) -> Iterator[bytes]:
+        """Those that are still open."""
+        while self._open:
+            yield _line(self._open.pop(min(self._open)))
+
+
+def _line(session: dict[str, list[str]]) -> bytes:
+    return json.dumps(session).encode() + b"\n"
 
 
 class JsonLinesWriter:
@@ -19,7 +46,7 @@ class JsonLinesWriter:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._sessions: dict[int, dict[str, list[str]]] = {}
+        self._sessions = Sessions()
         try:
             self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         except OSError as error:
@@ -27,18 +54,13 @@ class JsonLinesWriter:
             raise CaptureWriteError(str(self.path), why) from error
 
     def append(self, record: Record) -> None:
-        """A record of any type; those that the form cannot hold are passed over."""
-        if isinstance(record, Call) and record.kind == "bidi":
-            self._sessions[record.call] = {"requests": [], "responses": []}
-        elif isinstance(record, Message) and record.call in self._sessions:
-            self._sessions[record.call][f"{DIRECTIONS[record.direction]}s"].append(record.payload.hex())
-        elif isinstance(record, (Status, Cancel)) and record.call in self._sessions:
-            self._write(self._sessions.pop(record.call))
+        """A record of any type."""
+        self._write(self._sessions.take(record) or b"")
 
     def close(self) -> None:
         """Write the Sessions that are still open, and close the file."""
-        for call in sorted(self._sessions):
-            self._write(self._sessions.pop(call))
+        for line in self._sessions.rest():
+            self._write(line)
         self.abandon()
 
     def abandon(self) -> None:
@@ -47,8 +69,7 @@ class JsonLinesWriter:
         if fd >= 0:
             os.close(fd)
 
-    def _write(self, session: dict[str, list[str]]) -> None:
-        data = json.dumps(session).encode() + b"\n"
+    def _write(self, data: bytes) -> None:
         try:
             while data:
                 data = data[os.write(self._fd, data) :]

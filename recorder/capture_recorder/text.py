@@ -67,6 +67,11 @@ def hex_lines(data: bytes) -> Iterator[str]:
         yield f"{at:08x}  {halves:<48}  |{letters}|"
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 record`, `1,024 records`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def human_size(size: int) -> str:
     """Bytes as `512 B`, `1.5 MiB`; up to a petabyte no wider than 9 characters."""
     value = float(size)

@@ -7,6 +7,7 @@ CaptureError
 ├── NotWhole             a capture that is torn or damaged, where a whole one is needed
 ├── NothingLeft          nothing of a capture was asked for
 ├── RecordError          a record whose checksum is right and whose body is not what FORMAT.md says
+├── ForeignForm          a file of another form that does not hold what that form has to
 └── CaptureWriteError    the file could not be created or written
 """
 
@@ -99,6 +100,18 @@ class RecordError(CaptureError):
 
     def __str__(self) -> str:
         return self.why
+
+
+@dataclass(eq=False)
+class ForeignForm(CaptureError):
+    """`where` is a place in a file that is to be converted ("line 7"), `why` a clause."""
+
+    file: str
+    where: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.where}: {self.why}"
 
 
 @dataclass(eq=False)

@@ -24,13 +24,15 @@ _log = logging.getLogger("capture_recorder")
 
 class PartFile:
     """A file on the way to `path`. With `replace` a file of that name gives way to it, in the moment that it is whole.
+    With `own` its name meanwhile is nobody else's, so that of a recorder is left alone: what it left may be the source.
 
     Raises CaptureWriteError, from the constructor too.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, replace: bool = False) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, replace: bool = False, own: bool = False) -> None:
         self.path = Path(path)
-        self.part = self.path.with_name(self.path.name + PART)
+        name = f"{self.path.name}.{os.getpid()}" if own else self.path.name
+        self.part = self.path.with_name(name + PART)
         self.offset = 0  # bytes written
         self._replace = replace
         self._fd = _create(self.path, self.part, replace=replace)

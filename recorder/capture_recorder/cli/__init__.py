@@ -5,12 +5,14 @@ from __future__ import annotations
 import click
 
 from .common import Commands, run, version
+from .convert import convert
 from .cut import cut
 from .frames import frames
 from .info import info
 from .merge import merge
 from .pack import pack, unpack
 from .recover import recover
+from .stats import stats
 from .verify import verify
 
 EPILOG = """\b
@@ -31,7 +33,7 @@ def command() -> None:
     """Look into capture files."""
 
 
-for each in (info, frames, verify, recover, cut, merge, pack, unpack):
+for each in (info, frames, stats, verify, recover, cut, merge, pack, unpack, convert):
     command.add_command(each)
 
 

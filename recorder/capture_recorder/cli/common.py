@@ -98,10 +98,11 @@ def version() -> str:
         return "unknown"
 
 
-def opened(file: str, *, twice: bool = False, salvage: bool = False) -> CaptureReader:
-    """The capture, or standard input for "-"; that is kept in a file without a name where it is to be read `twice`.
-    Raises CaptureError."""
-    stdin: BinaryIO | None = getattr(sys.stdin, "buffer", None) if file == "-" else None
+def opened(file: str, *, twice: bool = False, salvage: bool = False, stdin: BinaryIO | None = None) -> CaptureReader:
+    """The capture, or standard input for "-" (or what stands for it); that is kept in a file without a name where it is
+    to be read `twice`. Raises CaptureError."""
+    if stdin is None and file == "-":
+        stdin = getattr(sys.stdin, "buffer", None)
     if stdin is not None and twice and not stat.S_ISREG(os.fstat(stdin.fileno()).st_mode):
         spool = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the command
         shutil.copyfileobj(stdin, spool)
@@ -118,7 +119,7 @@ def output_to(file: str, sources: Sequence[CaptureReader], *, force: bool) -> Pa
         return Pipe(sys.stdout.fileno())
     if os.path.exists(file) and any(source.is_file(file) for source in sources):  # noqa: PTH110 - as it was given
         raise CaptureWriteError(file, "is the capture itself, which is never changed; give another name")
-    return PartFile(file, replace=force)
+    return PartFile(file, replace=force, own=True)
 
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])

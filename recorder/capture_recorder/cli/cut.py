@@ -13,7 +13,7 @@ from ..capfile.cut import ENDLESS, Span
 from ..capfile.cut import cut as made_of
 from ..capfile.records import Event, Schema
 from ..lens.general import short
-from ..text import printable
+from ..text import counted, printable
 from .common import OK, opened, output_to, progress, rewriter, say
 from .events import Methods, Range, Seconds
 
@@ -62,7 +62,7 @@ def cut(
         out = output_to(output, [reader], force=force)
         made = made_of(reader, out, calls=calls, span=span, chosen=chosen, how=how)
     open_calls = f", {made.left_open:,} of them left open where it ends" if made.left_open else ""
-    say(f"{output}: {made.events:,} events of {made.calls:,} calls{open_calls}")
+    say(f"{output}: {counted(made.events, 'event')} of {counted(made.calls, 'call')}{open_calls}")
     return OK
 
 

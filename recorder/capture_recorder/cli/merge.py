@@ -7,6 +7,7 @@ import contextlib
 import click
 
 from ..capfile.merge import merge as merged
+from ..text import counted
 from .common import OK, opened, output_to, progress, rewriter, say
 
 EPILOG = """\b
@@ -30,5 +31,5 @@ def merge(files: tuple[str, ...], output: str, force: bool) -> int:
         say(
             f"note: they are of {len(made.programs)} programs: {', '.join(name or 'unnamed' for name in made.programs)}"
         )
-    say(f"{output}: {made.events:,} events of {made.calls:,} calls")
+    say(f"{output}: {counted(made.events, 'event')} of {counted(made.calls, 'call')}")
     return OK

@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 from ..capfile.recover import recover as recovered
+from ..text import counted
 from .common import DAMAGED, OK, as_line, damage_json, opened, output_to, progress, rewriter, say
 
 _LISTED: Final = 50
@@ -24,7 +25,7 @@ Exit status:
 @click.command(epilog=EPILOG)
 @click.argument("file", metavar="IN", type=click.Path(path_type=str))
 @rewriter
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard error's place, standard output.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def recover(file: str, output: str, force: bool, as_json: bool) -> int:
     """Write all that is whole of the capture IN ('-': standard input) to a clean capture.
 
@@ -47,5 +48,5 @@ def recover(file: str, output: str, force: bool, as_json: bool) -> int:
     if len(result.lost) > _LISTED and not as_json:
         say(f"{file}: and {len(result.lost) - _LISTED:,} places more; --json lists all")
     was = "clean, and copied as it is" if result.condition == "clean" else result.condition
-    say(f"{output}: {result.records:,} records of {file}, which was {was}")
+    say(f"{output}: {counted(result.records, 'record')} of {file}, which was {was}")
     return DAMAGED if result.lost else OK

@@ -11,7 +11,7 @@ from rich.text import Text
 from ..capfile.verify import Fault, Verification
 from ..capfile.verify import verify as verified
 from ..terminal import console
-from ..text import human_size, printable
+from ..text import counted, human_size, printable
 from .common import DAMAGED, OK, as_line, damage_json, opened, progress
 
 _LISTED: Final = 50
@@ -73,16 +73,17 @@ def _show(file: str, found: Verification) -> None:
     for remark in found.remarks[:_LISTED]:
         out.print(Text(printable(f"  {file}: {remark}; no recorder writes that"), style="yellow"))
     if found.gaps:
-        out.print(Text(f"  it has {found.gaps:,} gaps: its recorder says that it lost events there", style="yellow"))
+        gaps = counted(found.gaps, "gap")
+        out.print(Text(f"  it has {gaps}: events were lost there before this file was made", style="yellow"))
     if not found.clean:
         out.print(Text(printable(f"What is whole of it: capture-file recover {file} -o NEW.cap")))
 
 
 def _verdict(found: Verification) -> str:
-    held = f"{found.records:,} records, {human_size(found.bytes_checked)}"
+    held = f"{counted(found.records, 'record')}, {human_size(found.bytes_checked)}"
     if found.clean:
         return f"clean: {held}; every checksum, number and index entry is right"
-    places = f"{found.faults:,} fault{'' if found.faults == 1 else 's'}, {found.lost:,} records lost"
+    places = f"{counted(found.faults, 'fault')}, {counted(found.lost, 'record')} lost"
     what = "torn, its recorder did not close it" if found.condition == "torn" else "damaged"
     if found.condition == "clean":  # every record is there, and the index does not tell the truth
         what = "its index is wrong"
