@@ -3,7 +3,8 @@
 from .client import Client, GrpcClient, TargetUnreachable, Tls
 from .engine import Options
 from .explain import Divergence
-from .replay import CannotTell, Result, replay_capture
+from .replay import CannotTell, replay_capture
+from .result import Result
 
 __all__ = [
     "CannotTell",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from capture_recorder.capfile.records import (
-    RESPONSE,
+    DIRECTIONS,
     Call,
     Cancel,
     HalfClose,
@@ -78,6 +78,7 @@ def explain(
     *,
     stalled: bool = False,
     ended: StatusCame | None = None,
+    direction: str = "response",
 ) -> Divergence:
     """`stalled`: this event was waited for until the time limit. `ended`: how the target ended the call."""
     wanted = finding.wanted.event if finding.wanted is not None else None
@@ -88,6 +89,7 @@ def explain(
         kind=kind,
         method=call.method,
         verdict=finding.verdict,
+        direction=direction,
         index=wanted.index if isinstance(wanted, Message) else None,
         after=finding.after,
         expected=None if wanted is None else describe(wanted),
@@ -104,7 +106,9 @@ def explain(
     if found.part == "code":
         expected, actual = (status_name(int(code or 0)) for code in (found.expected, found.actual))
     if isinstance(wanted, Message) and isinstance(finding.came, MessageCame):
-        field, expected, actual = _in_message(call.method, wanted.payload, finding.came.payload, found.offset, schemas)
+        field, expected, actual = _in_message(
+            call.method, DIRECTIONS.index(direction), wanted.payload, finding.came.payload, found.offset, schemas
+        )
         window = hex_window(wanted.payload, finding.came.payload, found.offset or 0)
     return replaced(divergence, field=field, offset=found.offset, expected=expected, actual=actual, window=window)
 
@@ -116,15 +120,15 @@ def replaced(divergence: Divergence, **changes: object) -> Divergence:
 
 
 def _in_message(
-    method: str, expected: bytes, actual: bytes, offset: int | None, schemas: SchemaSet | None
+    method: str, direction: int, expected: bytes, actual: bytes, offset: int | None, schemas: SchemaSet | None
 ) -> tuple[str | None, str, str]:
     """The field in which the two messages part, and its value on both sides; without a schema, bytes."""
     at = offset or 0
     texts = [_from(payload, at) for payload in (expected, actual)]
     if schemas is None:
         return None, texts[0], texts[1]
-    there = schemas.locate(method, RESPONSE, expected, at) if at < len(expected) else None
-    here = schemas.locate(method, RESPONSE, actual, at) if at < len(actual) else None
+    there = schemas.locate(method, direction, expected, at) if at < len(expected) else None
+    here = schemas.locate(method, direction, actual, at) if at < len(actual) else None
     if there is None and here is None:
         return None, texts[0], texts[1]
     if there is None or here is None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from capture_recorder import lens
@@ -22,6 +22,7 @@ from .compare import VERDICTS
 from .engine import Options, Outcome, carry_out
 from .explain import Divergence, describe, explain, replaced
 from .plan import Coherence, Step, plan
+from .result import Result
 
 SHOWN_DIVERGENCES: Final = 100
 
@@ -38,38 +39,6 @@ class Survey:
     schemas: SchemaSet
     calls: int
     steps: int
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What came of one capture. `error` says why there is no verdict; then `passed` is False and nothing is counted."""
-
-    file: str
-    condition: str
-    calls: int = 0
-    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(VERDICTS, 0))
-    divergences: tuple[Divergence, ...] = ()  # in observation order, the first of them
-    withheld: tuple[str, ...] = ()  # metadata names that the capture has redacted, and that were not sent
-    gave_up: bool = False
-    error: str | None = None
-
-    @property
-    def passed(self) -> bool:
-        """Whether every event was identical, and there was one to be compared."""
-        return self.error is None and not any(n for verdict, n in self.counts.items() if verdict != "identical")
-
-    def as_json(self) -> dict[str, object]:
-        """The object that `--json` has for it."""
-        first = self.divergences[0].as_json() if self.divergences else None
-        body: dict[str, object] = {
-            "file": self.file,
-            "condition": self.condition,
-            "passed": self.passed,
-            "calls": self.calls,
-            "counts": self.counts,
-            "first_divergence": first,
-        }
-        return body if self.error is None else {**body, "error": self.error}
 
 
 def survey(reader: CaptureReader, calls: Collection[int] = (), *, allow_torn: bool = False) -> Survey:

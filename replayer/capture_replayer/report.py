@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Final
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -10,12 +13,24 @@ from capture_recorder.terminal import print_table
 from capture_recorder.text import printable
 
 from .explain import Divergence, HexWindow
-from .replay import Result
+from .result import Result
 
 _COUNT_STYLES = {"identical": "green", "different": "red", "missing": "red", "extra": "red"}
 
 
-def show(result: Result, console: Console) -> None:
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What the two sides are called."""
+
+    differs: str = "not as recorded"
+    expected_bytes: str = "recorded bytes"
+    actual_bytes: str = "replayed bytes"
+
+
+REPLAY: Final = Words()
+
+
+def show(result: Result, console: Console, words: Words = REPLAY) -> None:
     """One capture's result. Nothing of the capture is taken for markup, and no control character gets through."""
     file = printable(result.file)
     if result.error is not None:
@@ -30,18 +45,18 @@ def show(result: Result, console: Console) -> None:
     console.print(
         Text.assemble(
             ("✗ ", "bold red"),
-            f"{file}: {_count(wrong, 'event')} of {sum(result.counts.values()):,} not as recorded",
+            f"{file}: {_count(wrong, 'event')} of {sum(result.counts.values()):,} {printable(words.differs)}",
         ),
         soft_wrap=True,
     )
     console.print()
-    print_table(console, _divergence(result.divergences[0]))
+    print_table(console, _divergence(result.divergences[0], words))
     console.print()
     console.print(_counts(result))
     _remarks(result, console)
 
 
-def _divergence(divergence: Divergence) -> Table:
+def _divergence(divergence: Divergence, words: Words) -> Table:
     """The first divergence as a two-column table: what, and its value."""
     table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
     table.add_column(style="dim", no_wrap=True)
@@ -60,7 +75,7 @@ def _divergence(divergence: Divergence) -> Table:
     instead = f"nothing: the call ended with {divergence.ended}" if divergence.ended else "nothing"
     row("actual", divergence.actual or instead)
     if divergence.window is not None:
-        for name, text in zip(("recorded bytes", "replayed bytes"), _hex_lines(divergence.window), strict=True):
+        for name, text in zip((words.expected_bytes, words.actual_bytes), _hex_lines(divergence.window), strict=True):
             row(name, text)
     cause = (
         f"event {divergence.cause}: {divergence.cause_text}" if divergence.cause_text else f"event {divergence.cause}"
@@ -73,7 +88,7 @@ def _place(divergence: Divergence) -> str:
     where = f"event {divergence.event}"
     if divergence.verdict == "extra":
         where = f"{'after' if divergence.after else 'before'} {where}"
-    what = divergence.kind if divergence.index is None else f"response message {divergence.index}"
+    what = divergence.kind if divergence.index is None else f"{divergence.direction} message {divergence.index}"
     return f"{where}, {what}"
 
 

@@ -37,6 +37,26 @@ INTERRUPTED: Final = 130
 class Commands(click.Group):
     """Commands that may be cut off: when the reader of the output has what it wanted (`… | head`), nothing failed."""
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._lazy: dict[str, distributions.EntryPoint] = {}
+
+    def add_lazily(self, entry: distributions.EntryPoint) -> None:
+        """A command of another package, which is imported when it is wanted."""
+        self._lazy[entry.name] = entry
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's
+        """All names, in the order in which `--help` lists them."""
+        return [*self.commands, *self._lazy]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name."""
+        if cmd_name in self._lazy:
+            command = self._lazy[cmd_name].load()
+            assert isinstance(command, click.Command)
+            return command
+        return super().get_command(ctx, cmd_name)
+
     def invoke(self, ctx: click.Context) -> Any:
         """The exit status of the command."""
         try:

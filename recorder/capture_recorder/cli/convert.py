@@ -36,7 +36,7 @@ Forms:
 """
 
 
-@click.command(epilog=EPILOG)
+@click.command(short_help="To and from JSON lines and gRPC's binary log.", epilog=EPILOG)
 @click.argument("file", metavar="IN", type=click.Path(path_type=str))
 @click.argument("output", metavar="OUT", type=click.Path(path_type=str))
 @click.option("--to", "to", type=click.Choice(("cap", *FORMS)), help="The form of OUT; by default its suffix says it.")

@@ -27,7 +27,7 @@ Example:
 """
 
 
-@click.command(epilog=EPILOG)
+@click.command(short_help="A smaller capture that still replays.", epilog=EPILOG)
 @click.argument("file", metavar="IN", type=click.Path(path_type=str))
 @rewriter
 @click.option(

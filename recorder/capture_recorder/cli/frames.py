@@ -71,7 +71,7 @@ Example:
 """
 
 
-@click.command(epilog=EPILOG)
+@click.command(short_help="Its events, decoded; chosen, followed, in hex.", epilog=EPILOG)
 @click.argument("file", metavar="FILE", type=click.Path(path_type=str))
 @filtered
 @click.option("--hex", "as_hex", is_flag=True, help="The bytes of each message, too.")

@@ -123,7 +123,7 @@ class Survey:
         return sum(getattr(method, what) for method in self.methods.values())
 
 
-@click.command(epilog=EPILOG)
+@click.command(short_help="What is in it, and is it whole.", epilog=EPILOG)
 @click.argument("file", metavar="FILE", type=click.Path(path_type=str))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def info(file: str, as_json: bool) -> int:

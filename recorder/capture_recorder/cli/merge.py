@@ -16,7 +16,7 @@ Example:
 """
 
 
-@click.command(epilog=EPILOG)
+@click.command(short_help="Several captures as one, in time order.", epilog=EPILOG)
 @click.argument("files", metavar="IN…", type=click.Path(path_type=str), nargs=-1, required=True)
 @rewriter
 def merge(files: tuple[str, ...], output: str, force: bool) -> int:

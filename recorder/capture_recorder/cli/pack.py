@@ -19,7 +19,7 @@ Example:
 """
 
 
-@click.command(epilog=EPILOG)
+@click.command(short_help="Compress a finished capture.", epilog=EPILOG)
 @click.argument("file", metavar="IN", type=click.Path(path_type=str))
 @rewriter
 @click.option(
@@ -35,7 +35,7 @@ def pack(file: str, output: str, force: bool, level: int) -> int:
     return OK
 
 
-@click.command(epilog=EPILOG)
+@click.command(short_help="Undo pack, to the byte.", epilog=EPILOG)
 @click.argument("file", metavar="IN", type=click.Path(path_type=str))
 @rewriter
 def unpack(file: str, output: str, force: bool) -> int:

@@ -22,7 +22,7 @@ Exit status:
 """
 
 
-@click.command(epilog=EPILOG)
+@click.command(short_help="A clean capture of what is whole.", epilog=EPILOG)
 @click.argument("file", metavar="IN", type=click.Path(path_type=str))
 @rewriter
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")

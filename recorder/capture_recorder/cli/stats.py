@@ -29,7 +29,7 @@ Example:
 """
 
 
-@click.command(epilog=EPILOG)
+@click.command(short_help="Figures: sizes, gaps, slowest answers.", epilog=EPILOG)
 @click.argument("file", metavar="FILE", type=click.Path(path_type=str))
 @click.option(
     "--slowest", type=click.IntRange(min=0), default=SLOWEST, show_default=True, help="Answers that are listed."

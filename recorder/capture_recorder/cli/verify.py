@@ -26,7 +26,7 @@ Exit status:
 """
 
 
-@click.command(epilog=EPILOG)
+@click.command(short_help="Check every checksum, number and index entry.", epilog=EPILOG)
 @click.argument("file", metavar="FILE", type=click.Path(path_type=str))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def verify(file: str, as_json: bool) -> int:

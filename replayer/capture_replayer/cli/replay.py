@@ -16,11 +16,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressC
 from capture_recorder.terminal import console
 from capture_recorder.text import printable
 
-from .client import GrpcClient, Tls
-from .engine import Options
-from .plan import Step
-from .replay import Result, Survey, replay_capture
-from .report import show
+from ..client import GrpcClient, Tls
+from ..engine import Options
+from ..plan import Step
+from ..replay import Survey, replay_capture
+from ..report import show
+from ..result import Result
 
 _STRIDE = 100  # steps between two updates of the progress: each takes longer than a step
 PASSED, DIVERGED, CANNOT_TELL, INTERRUPTED = 0, 1, 125, 130

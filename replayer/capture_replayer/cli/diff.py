@@ -1,0 +1,50 @@
+"""`capture-file diff`: two captures compared event by event, in the words of a replay."""
+
+from __future__ import annotations
+
+import click
+
+from capture_recorder.capfile import CaptureError
+from capture_recorder.cli.common import OK, as_line, opened, progress, say
+from capture_recorder.terminal import console
+
+from ..diff import diff as compared
+from ..report import Words, show
+
+DIVERGED, CANNOT_TELL = 1, 125
+
+EPILOG = """\b
+Example:
+  capture-file diff monday.cap tuesday.cap
+
+\b
+Exit status:
+  0 all identical · 1 a divergence · 2 wrong usage · 125 could not tell
+"""
+
+
+@click.command(short_help="Compare two captures event by event.", epilog=EPILOG)
+@click.argument("first", metavar="A", type=click.Path(path_type=str))
+@click.argument("second", metavar="B", type=click.Path(path_type=str))
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def diff(first: str, second: str, as_json: bool) -> int:
+    """Is B what A is? Requests, responses, metadata and statuses are compared, times are not.
+
+    The n-th call of a method in A is held against the n-th of that method in B. Events are called by their numbers in
+    A; what is extra, is in B only."""
+    try:
+        with opened(first) as a, opened(second) as b, progress("comparing", a, b):
+            result = compared(a, b)
+            torn = [reader for reader in (a, b) if result.error is None and reader.condition != "clean"]
+    except CaptureError as error:
+        say(str(error))
+        return CANNOT_TELL
+    if as_json:
+        click.echo(as_line({"expected": first, **result.as_json()}, indent=2))
+    else:
+        show(result, console(), Words(f"not as in {first}", "bytes in A", "bytes in B"))
+    for reader in torn:
+        say(f"{reader.name}: the capture is {reader.condition}: this says nothing of what it lost")
+    if result.error is not None:
+        return CANNOT_TELL
+    return OK if result.passed else DIVERGED
