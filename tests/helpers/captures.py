@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from capture_recorder.capfile import CaptureWriter, Damage, Entry, Unknown, open_capture
+from capture_recorder.capfile import CaptureReader, CaptureWriter, Damage, Entry, Unknown, open_capture
 from capture_recorder.capfile.records import (
     Call,
     Cancel,
@@ -57,6 +59,47 @@ def write_capture(path: Path, records: Iterable[Record] = ONE_OF_EACH, *, close:
     writer.abandon()
     writer.part.rename(path)
     return path
+
+
+class Memory:
+    """An output that keeps what is written to it: for rewriters, where a file would only take time."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.path = self.part = Path("memory")
+        self.closed = self.finished = self.discarded = False
+
+    @property
+    def offset(self) -> int:
+        return len(self.data)
+
+    def put(self, parts: Sequence[bytes], total: int) -> None:
+        for part in parts:
+            self.data += part
+        assert total == sum(map(len, parts))
+
+    def sync(self) -> None: ...
+
+    def finish(self) -> None:
+        self.finished = True
+
+    def abandon(self) -> None:
+        self.closed = True
+
+    def discard(self) -> None:
+        self.closed = self.discarded = True
+
+
+@contextlib.contextmanager
+def opened_bytes(data: bytes, *, salvage: bool = False) -> Iterator[CaptureReader]:
+    """A reader of a capture that is in memory, through a file of the kernel's."""
+    fd = os.memfd_create("capture")
+    try:
+        os.write(fd, data)
+        with open_capture(f"/proc/self/fd/{fd}", salvage=salvage) as reader:
+            yield reader
+    finally:
+        os.close(fd)
 
 
 def read_all(path: Path) -> tuple[str, list[Entry | Unknown | Damage]]:

@@ -12,7 +12,7 @@ from typing import Final
 
 from .decoder import Damage
 from .errors import CaptureWriteError, NothingLeft
-from .output import PartFile, Pipe
+from .output import Output
 from .reader import CaptureReader, Entry, Unknown
 from .records import EVENT_TYPES, Event, Gap, Meta, Note
 from .rewrite import INDEX, Copier, derived_id, whole
@@ -50,7 +50,7 @@ class Cut:
 
 def cut(
     source: CaptureReader,
-    output: PartFile | Pipe,
+    output: Output,
     *,
     calls: Collection[int] = (),
     span: Span | None = None,

@@ -12,7 +12,7 @@ from operator import itemgetter
 
 from .decoder import RawRecord
 from .errors import CaptureWriteError
-from .output import PartFile, Pipe
+from .output import Output
 from .reader import CaptureReader, Entry, Unknown
 from .records import EVENT_TYPES, Call, Cancel, Gap, Meta, Note, Record, Schema, Status
 from .rewrite import INDEX, Copier, derived_id, whole
@@ -39,7 +39,7 @@ class _Source:
     calls: dict[int, int] = field(default_factory=dict)
 
 
-def merge(readers: Sequence[CaptureReader], output: PartFile | Pipe) -> Merge:
+def merge(readers: Sequence[CaptureReader], output: Output) -> Merge:
     """Write all of `readers`, which are files, to `output`.
 
     Raises NotWhole, CaptureWriteError; then there is no output.

@@ -13,13 +13,30 @@ import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from .errors import CaptureWriteError
 from .framing import Buffer
 
 PART: Final = ".part"
 _log = logging.getLogger("capture_recorder")
+
+
+class Output(Protocol):
+    """What a capture can be written to. Its methods are those of `PartFile`."""
+
+    path: Path
+    part: Path  # where it is meanwhile
+
+    @property
+    def offset(self) -> int: ...
+    @property
+    def closed(self) -> bool: ...
+    def put(self, parts: Sequence[Buffer], total: int) -> None: ...
+    def sync(self) -> None: ...
+    def finish(self) -> None: ...
+    def abandon(self) -> None: ...
+    def discard(self) -> None: ...
 
 
 class PartFile:
@@ -33,9 +50,14 @@ class PartFile:
         self.path = Path(path)
         name = f"{self.path.name}.{os.getpid()}" if own else self.path.name
         self.part = self.path.with_name(name + PART)
-        self.offset = 0  # bytes written
+        self._offset = 0
         self._replace = replace
         self._fd = _create(self.path, self.part, replace=replace)
+
+    @property
+    def offset(self) -> int:
+        """Bytes written."""
+        return self._offset
 
     @property
     def closed(self) -> bool:
@@ -53,9 +75,9 @@ class PartFile:
                 _write_rest(self._fd, b"".join(parts)[written:])
         except OSError as error:
             with contextlib.suppress(OSError):
-                os.ftruncate(self._fd, self.offset)
+                os.ftruncate(self._fd, self._offset)
             raise CaptureWriteError(str(self.part), f"cannot be written: {_reason(error)}") from error
-        self.offset += total
+        self._offset += total
 
     def sync(self) -> None:
         """Have the disk confirm what was written so far."""
@@ -87,9 +109,19 @@ class Pipe:
 
     def __init__(self, fd: int, name: str = "-") -> None:
         self.path = self.part = Path(name)
-        self.offset = 0
-        self.closed = False
+        self._offset = 0
+        self._closed = False
         self._fd = fd
+
+    @property
+    def offset(self) -> int:
+        """Bytes written."""
+        return self._offset
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing more is to be written."""
+        return self._closed
 
     def put(self, parts: Sequence[Buffer], total: int) -> None:
         """All parts. A reader that went away is a BrokenPipeError, as everywhere."""
@@ -99,7 +131,7 @@ class Pipe:
             raise
         except OSError as error:
             raise CaptureWriteError(str(self.path), f"cannot be written: {_reason(error)}") from error
-        self.offset += total
+        self._offset += total
 
     def sync(self) -> None:
         """Nothing that one could wait for."""
@@ -109,7 +141,7 @@ class Pipe:
 
     def abandon(self) -> None:
         """The descriptor is not ours to close."""
-        self.closed = True
+        self._closed = True
 
     discard = abandon
 

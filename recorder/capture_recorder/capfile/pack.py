@@ -10,7 +10,7 @@ from typing import Final
 
 from . import framing
 from .blocks import MAX_EXPANDED, MEMBER_SIZE
-from .output import PartFile, Pipe
+from .output import Output
 from .reader import CaptureReader, Entry
 from .records import Checkpoint, Footer
 from .rewrite import whole
@@ -21,17 +21,17 @@ BLOCK_SIZE: Final = 1 << 20
 LEVEL: Final = 9  # of Zstandard: past it time grows much faster than files shrink
 
 
-def pack(source: CaptureReader, output: PartFile | Pipe, level: int = LEVEL) -> None:
+def pack(source: CaptureReader, output: Output, level: int = LEVEL) -> None:
     """Write `source` to `output` in compressed blocks. Raises NotWhole, CaptureWriteError; then there is no output."""
     _rewrite(source, output, _Blocks(level), "pack it")
 
 
-def unpack(source: CaptureReader, output: PartFile | Pipe) -> None:
+def unpack(source: CaptureReader, output: Output) -> None:
     """Write `source` to `output` without blocks. Raises NotWhole, CaptureWriteError; then there is no output."""
     _rewrite(source, output, None, "unpack it")
 
 
-def _rewrite(source: CaptureReader, output: PartFile | Pipe, packed: _Blocks | None, what: str) -> None:
+def _rewrite(source: CaptureReader, output: Output, packed: _Blocks | None, what: str) -> None:
     features = source.preamble.features & ~framing.FEATURE_BLOCKS | (framing.FEATURE_BLOCKS if packed else 0)
     writer = CaptureWriter(output, file_id=source.preamble.file_id, features=features, indexes=False)
     try:

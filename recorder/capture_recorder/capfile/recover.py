@@ -11,7 +11,7 @@ from typing import Final
 
 from .decoder import TORN, Damage
 from .framing import RecordType
-from .output import PartFile, Pipe
+from .output import Output
 from .reader import CaptureReader, Entry
 from .records import Meta
 from .rewrite import INDEX, Copier, derived_id, gap
@@ -32,7 +32,7 @@ class Recovery:
     lost: list[Damage] = field(default_factory=list)
 
 
-def recover(source: CaptureReader, output: PartFile | Pipe) -> Recovery:
+def recover(source: CaptureReader, output: Output) -> Recovery:
     """Write to `output` what is whole of `source`, a file, which is read twice and not changed.
 
     Raises CaptureWriteError, and then there is no output.

@@ -16,7 +16,7 @@ from . import blocks, framing, records
 from .errors import CaptureWriteError
 from .framing import HEAD_SIZE, TAIL_SIZE, Buffer, Preamble, Trailer
 from .index import Index
-from .output import PartFile, Pipe
+from .output import Output, PartFile
 
 Member = tuple[int, int, Buffer, records.Record | None]
 """A record that is packed already: type, flags, body, and what it says, where that is known."""
@@ -31,13 +31,13 @@ class CaptureWriter:
 
     def __init__(
         self,
-        path: str | os.PathLike[str] | PartFile | Pipe,
+        path: str | os.PathLike[str] | Output,
         *,
         file_id: bytes | None = None,
         features: int = 0,
         indexes: bool = True,
     ) -> None:
-        self._out = path if isinstance(path, (PartFile, Pipe)) else PartFile(path)
+        self._out: Output = PartFile(path) if isinstance(path, (str, os.PathLike)) else path
         self.path, self.part = self._out.path, self._out.part
         self.file_id = file_id if file_id is not None else os.urandom(8)
         self.seq = 0  # of the last record written
@@ -138,7 +138,7 @@ class CaptureWriter:
         self._out.abandon()
 
 
-def copy(pieces: Iterable[bytes], output: PartFile | Pipe) -> None:
+def copy(pieces: Iterable[bytes], output: Output) -> None:
     """Make of an output a copy of another capture, to the byte, and finish it."""
     try:
         for piece in pieces:

@@ -22,7 +22,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from ..capfile import CaptureError, CaptureReader, CaptureWriteError, Damage, open_capture
 from ..capfile.decoder import CLEAN
-from ..capfile.output import PartFile, Pipe
+from ..capfile.output import Output, PartFile, Pipe
 from ..capfile.records import Gap, Metadata, Redacted
 from ..terminal import console
 from ..text import printable
@@ -131,7 +131,7 @@ def opened(file: str, *, twice: bool = False, salvage: bool = False, stdin: Bina
     return open_capture(file, stdin=stdin, salvage=salvage)
 
 
-def output_to(file: str, sources: Sequence[CaptureReader], *, force: bool) -> PartFile | Pipe:
+def output_to(file: str, sources: Sequence[CaptureReader], *, force: bool) -> Output:
     """Where a rewriter writes: a new file, or standard output for "-". Raises CaptureError."""
     if file == "-":
         if sys.stdout.isatty():

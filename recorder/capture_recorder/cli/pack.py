@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ..capfile import CaptureReader
-from ..capfile.output import PartFile, Pipe
+from ..capfile.output import Output
 from ..capfile.pack import LEVEL
 from ..capfile.pack import pack as packed
 from ..capfile.pack import unpack as unpacked
@@ -47,7 +47,7 @@ def unpack(file: str, output: str, force: bool) -> int:
     return OK
 
 
-def _say(reader: CaptureReader, out: PartFile | Pipe) -> None:
+def _say(reader: CaptureReader, out: Output) -> None:
     before, after = reader.size, out.offset
     share = f", {after / before:.0%} of the {human_size(before)} that it was" if before else ""
     say(f"{out.path}: {human_size(after)}{share}")

@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from typing import BinaryIO, Final
 
 from ..capfile import CaptureReader
-from ..capfile.output import PartFile, Pipe
+from ..capfile.output import Output
 from . import binarylog, events, prototype
-
-Output = PartFile | Pipe
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError
 
 from ..capfile import CaptureReader, CaptureWriter
 from ..capfile.errors import ForeignForm
-from ..capfile.output import PartFile, Pipe
+from ..capfile.output import Output
 from ..capfile.reader import Entry
 from ..capfile.records import (
     EVENT_TYPES,
@@ -118,7 +118,7 @@ class _Seen:
         return "client_streaming" if self.half_closed and self.responses == 1 else "bidi"
 
 
-def load(stream: BinaryIO, name: str, output: PartFile | Pipe) -> list[str]:
+def load(stream: BinaryIO, name: str, output: Output) -> list[str]:
     """See the package."""
     try:
         start = stream.tell()
@@ -293,7 +293,7 @@ def _peer(address: Any) -> str:
 # --- out of a capture -------------------------------------------------------------------------------------------------
 
 
-def save(reader: CaptureReader, output: PartFile | Pipe) -> list[str]:
+def save(reader: CaptureReader, output: Output) -> list[str]:
     """See the package."""
     saver = _Saver(output)
     try:
@@ -310,7 +310,7 @@ def save(reader: CaptureReader, output: PartFile | Pipe) -> list[str]:
 class _Saver:
     """Writes the entries that events stand for."""
 
-    def __init__(self, output: PartFile | Pipe) -> None:
+    def __init__(self, output: Output) -> None:
         self._output = output
         self._created_ns = 0
         self._sequence: dict[int, int] = {}  # the last one, by call

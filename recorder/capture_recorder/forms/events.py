@@ -21,7 +21,7 @@ from ..capfile import records as capfile_records
 from ..capfile.decoder import RawRecord
 from ..capfile.errors import ForeignForm, RecordError
 from ..capfile.framing import KNOWN_FLAGS, RecordType
-from ..capfile.output import PartFile, Pipe
+from ..capfile.output import Output
 from ..capfile.reader import Entry, Unknown
 from ..capfile.records import Checkpoint, Footer
 from ..capfile.rewrite import Copier, whole
@@ -46,7 +46,7 @@ def looks_like(head: bytes) -> bool:
 # --- out of a capture -------------------------------------------------------------------------------------------------
 
 
-def save(reader: CaptureReader, output: PartFile | Pipe) -> list[str]:
+def save(reader: CaptureReader, output: Output) -> list[str]:
     """See the package. Nothing is lost."""
     preamble = reader.preamble
     head = {"format": f"{preamble.major}.{preamble.minor}", "id": preamble.file_id.hex(), "index": True}
@@ -62,7 +62,7 @@ def save(reader: CaptureReader, output: PartFile | Pipe) -> list[str]:
     return []
 
 
-def _put(output: PartFile | Pipe, body: dict[str, Any]) -> None:
+def _put(output: Output, body: dict[str, Any]) -> None:
     line = json.dumps(body).encode() + b"\n"
     output.put((line,), len(line))
 
@@ -114,7 +114,7 @@ def _to_json(value: Any, depth: int = 0) -> Any:
 # --- into a capture ---------------------------------------------------------------------------------------------------
 
 
-def load(stream: BinaryIO, name: str, output: PartFile | Pipe) -> list[str]:
+def load(stream: BinaryIO, name: str, output: Output) -> list[str]:
     """See the package."""
     lines = objects(stream, name)
     where, first = next(lines, ("line 1", {}))

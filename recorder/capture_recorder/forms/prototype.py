@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Final
 
 from ..capfile import CaptureReader, CaptureWriter
 from ..capfile.errors import ForeignForm
-from ..capfile.output import PartFile, Pipe
+from ..capfile.output import Output
 from ..capfile.reader import Entry
 from ..capfile.records import REQUEST, RESPONSE, Call, HalfClose, Message, Meta, Schema
 from ..capfile.rewrite import whole
@@ -32,7 +32,7 @@ def looks_like(head: bytes) -> bool:
         return line[1:].lstrip().startswith(('"requests"', '"responses"'))
 
 
-def load(stream: BinaryIO, name: str, output: PartFile | Pipe) -> list[str]:
+def load(stream: BinaryIO, name: str, output: Output) -> list[str]:
     """See the package."""
     writer = CaptureWriter(output)
     try:
@@ -71,7 +71,7 @@ def _session(writer: CaptureWriter, call: int, messages: tuple[list[bytes], list
     writer.append(HalfClose(call=call, time_ns=0))
 
 
-def save(reader: CaptureReader, output: PartFile | Pipe) -> list[str]:
+def save(reader: CaptureReader, output: Output) -> list[str]:
     """See the package."""
     sessions, others, kinds = Sessions(), 0, set()
     try:

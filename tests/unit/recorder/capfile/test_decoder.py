@@ -15,6 +15,7 @@ from capture_recorder.capfile import CaptureError, CaptureWriter, Damage, Entry,
 from capture_recorder.capfile.decoder import CLEAN, Decoder, RawRecord
 from capture_recorder.capfile.records import Message, Meta
 from helpers.captures import FILE_ID, ONE_OF_EACH, read_all, write_capture
+from helpers.damage import mangle
 
 
 @pytest.fixture(scope="module")
@@ -83,29 +84,6 @@ def test_every_flipped_bit_of_the_preamble_is_refused(whole: bytes, tmp_path: Pa
         file.write_bytes(data)
         with pytest.raises(CaptureError):
             read_all(file)
-
-
-OPERATIONS = ("zero", "ones", "delete", "insert", "duplicate", "swap")
-
-
-def mangle(data: bytearray, rng: random.Random) -> None:
-    at, size = rng.randrange(framing.PREAMBLE_SIZE, len(data)), rng.randint(1, 200)
-    match rng.choice(OPERATIONS):
-        case "zero":
-            data[at : at + size] = bytes(len(data[at : at + size]))
-        case "ones":
-            data[at : at + size] = b"\xff" * len(data[at : at + size])
-        case "delete":
-            del data[at : at + size]
-        case "insert":
-            data[at:at] = rng.randbytes(size)
-        case "duplicate":
-            data[at:at] = data[at : at + size]
-        case "swap":
-            piece = data[at : at + size]
-            del data[at : at + size]
-            to = rng.randrange(framing.PREAMBLE_SIZE, len(data) + 1)
-            data[to:to] = piece
 
 
 @pytest.mark.parametrize("seed", range(20))
