@@ -116,31 +116,37 @@ def _to_json(value: Any, depth: int = 0) -> Any:
 
 def load(stream: BinaryIO, name: str, output: Output) -> list[str]:
     """See the package."""
-    lines = objects(stream, name)
-    where, first = next(lines, ("line 1", {}))
-    header = first.get("capture") if isinstance(first.get("capture"), dict) else None
-    has_index = bool(header and header.get("index"))
     try:
-        file_id = bytes.fromhex(header["id"]) if header and "id" in header else None
-        if file_id is not None and len(file_id) != 8:
-            raise ValueError
-    except (TypeError, ValueError) as error:
-        output.discard()
-        raise ForeignForm(name, where, "'id' is not 8 bytes in hex") from error
-    writer = CaptureWriter(output, file_id=file_id, indexes=not has_index)
-    loader = _Loader(writer, name, has_index)
-    try:
+        lines = objects(stream, name)
+        where, first = next(lines, ("line 1", {}))
+        header = first.get("capture")
+        has_index = isinstance(header, dict) and bool(header.get("index"))
+        writer = CaptureWriter(output, file_id=_file_id(name, where, header), indexes=not has_index)
+        loader = _Loader(writer, name, has_index)
         if header is None and first:
             loader.take(where, first)
         for where, line in lines:
             loader.take(where, line)
         writer.close(loader.footer_extra)
     except BaseException:
-        writer.discard()
+        output.discard()
         raise
-    return (
-        ["its lines are not numbered one after another: the events have other numbers now"] if loader.renumbered else []
-    )
+    if loader.renumbered:
+        return ["its lines are not numbered one after another: the events have other numbers now"]
+    return []
+
+
+def _file_id(name: str, where: str, header: object) -> bytes | None:
+    """The id that the first line gives."""
+    if not isinstance(header, dict) or "id" not in header:
+        return None
+    try:
+        file_id = bytes.fromhex(header["id"])
+    except (TypeError, ValueError):
+        file_id = b""
+    if len(file_id) != 8:
+        raise ForeignForm(name, where, "'id' is not 8 bytes in hex")
+    return file_id
 
 
 class _Loader:
