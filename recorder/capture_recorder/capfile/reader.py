@@ -66,9 +66,9 @@ class CaptureReader:
         self.preamble_fault: str | None = None  # what is wrong with it, of a file that was opened nevertheless
         self._condition: str | None = None
         if self.name == "-" and stdin is not None:
-            self._fd, self._owns = stdin.fileno(), False
+            self._fd = os.dup(stdin.fileno())  # `stdin` may be a file that goes when nobody has it
         else:
-            self._fd, self._owns = os.open(self.name, os.O_RDONLY | os.O_CLOEXEC), True
+            self._fd = os.open(self.name, os.O_RDONLY | os.O_CLOEXEC)
         try:
             mode = os.fstat(self._fd).st_mode
             if stat.S_ISDIR(mode):
@@ -89,7 +89,7 @@ class CaptureReader:
     def close(self) -> None:
         """Let the file go."""
         fd, self._fd = self._fd, -1
-        if fd >= 0 and self._owns:
+        if fd >= 0:
             os.close(fd)
 
     @property

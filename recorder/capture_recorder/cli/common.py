@@ -124,10 +124,10 @@ def opened(file: str, *, twice: bool = False, salvage: bool = False, stdin: Bina
     if stdin is None and file == "-":
         stdin = getattr(sys.stdin, "buffer", None)
     if stdin is not None and twice and not stat.S_ISREG(os.fstat(stdin.fileno()).st_mode):
-        spool = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the command
-        shutil.copyfileobj(stdin, spool)
-        spool.flush()
-        stdin = spool
+        with tempfile.TemporaryFile() as spool:
+            shutil.copyfileobj(stdin, spool)
+            spool.flush()
+            return open_capture(file, stdin=spool, salvage=salvage)
     return open_capture(file, stdin=stdin, salvage=salvage)
 
 
