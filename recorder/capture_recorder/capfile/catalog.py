@@ -10,11 +10,11 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain, takewhile
+from itertools import chain
 
 from .decoder import Damage
 from .index import STRIDE_RECORDS
-from .reader import CaptureReader, Entry, Item
+from .reader import ONE_RECORD, CaptureReader, Entry, Item
 from .records import Call, Checkpoint, Footer, Schema
 
 
@@ -78,14 +78,20 @@ class Catalog:
     def call(self, number: int) -> Call | None:
         """How call `number` began."""
         row = self.calls.get(number)
-        entry = self.read(row.seq) if row is not None else None
-        return entry.record if entry is not None and isinstance(entry.record, Call) else None
+        if row is None:
+            return None
+        found = self.read(row.seq)
+        if found is not None and isinstance(found.record, Call) and found.record.call == number:
+            return found.record
+        records = (entry.record for entry in self._reader.entries())  # the index does not tell the truth
+        return next((record for record in records if isinstance(record, Call) and record.call == number), None)
 
     def schemas(self) -> Iterator[Schema]:
         """The schema records; of a file without an index those that the scan has come to."""
         for offset in dict.fromkeys(self._schemas):
-            here = takewhile(lambda item, offset=offset: item.offset == offset, self._reader.from_offset(offset))  # type: ignore[misc]
-            for item in here:  # one, or the records of a block
+            for item in self._reader.from_offset(offset, ONE_RECORD):
+                if item.offset != offset:
+                    break  # what stands there is one record, or a block of them
                 if isinstance(item, Entry) and isinstance(item.record, Schema):
                     yield item.record
 
@@ -141,12 +147,12 @@ def _from(seq: int, items: Iterator[Item]) -> Iterator[Item]:
 def _footer(reader: CaptureReader) -> Footer | None:
     """The totals of a clean capture, through its trailer; None where there is none to be trusted."""
     trailer = reader.trailer()
-    entry = None if trailer is None else next(reader.from_offset(trailer.footer_offset), None)
+    entry = None if trailer is None else next(reader.from_offset(trailer.footer_offset, ONE_RECORD), None)
     if trailer is None or not isinstance(entry, Entry) or entry.seq != trailer.record_count:
         return None
     return entry.record if isinstance(entry.record, Footer) else None
 
 
 def _checkpoint(reader: CaptureReader, offset: int) -> Checkpoint | None:
-    entry = next(reader.from_offset(offset), None)
+    entry = next(reader.from_offset(offset, ONE_RECORD), None)
     return entry.record if isinstance(entry, Entry) and isinstance(entry.record, Checkpoint) else None

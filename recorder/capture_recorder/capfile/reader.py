@@ -20,6 +20,8 @@ from .framing import FIRST_SKIPPABLE, HEAD_SIZE, PREAMBLE_SIZE, TRAILER_SIZE, Pr
 from .records import Record
 
 WINDOW: Final = 1024 * 1024  # bytes a read: large enough that the call does not count, small enough to stay in cache
+NEARBY: Final = 64 * 1024  # likewise from an entry of the index to the record that is sought
+ONE_RECORD: Final = 4096  # likewise where one record is wanted, and it is known where
 T = TypeVar("T")
 
 
@@ -177,8 +179,9 @@ class CaptureReader:
             yield from decoder.scan(data, decoder.offset, final=False)
         self._condition = decoder.condition
 
-    def from_offset(self, offset: int) -> Iterator[Item]:
-        """As `scan`, from a record or block at `offset` on; nothing where none begins there. `condition` stays."""
+    def from_offset(self, offset: int, window: int = NEARBY) -> Iterator[Item]:
+        """As `scan`, from a record or block at `offset` on, in windows of so many bytes; nothing where none begins
+        there. `condition` stays."""
         seed = framing.seed_of(self.preamble.file_id)
         data = os.pread(self._fd, HEAD_SIZE, offset)
         head = framing.parse_head(seed, data) if len(data) == HEAD_SIZE else None
@@ -186,7 +189,7 @@ class CaptureReader:
             return
         decoder = Decoder(self.preamble, _entry, self.size)
         decoder.offset, decoder.last_seq = offset, head.seq - 1
-        yield from self._windows(decoder, offset, 64 * 1024)
+        yield from self._windows(decoder, offset, window)
 
     def chunks(self, size: int) -> Iterator[bytes]:
         """The file's bytes, in pieces of `size`."""

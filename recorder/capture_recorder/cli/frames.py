@@ -49,6 +49,7 @@ from .events import Filter, Methods, direction, filter_of, filtered, is_error
 Item = Entry | Unknown | Damage
 
 _ARROWS: Final = (("→", "cyan"), ("←", "magenta"))  # request, response
+_OPENINGS: Final = frozenset((Call.NAME,))
 _TICK: Final = 0.1  # seconds between two looks at a file that is being written
 _BAD_SHOWN: Final = 3  # checks that failed, on a row
 _BYTES_SHOWN: Final = 32  # of a payload that nothing is known of
@@ -101,11 +102,13 @@ def frames(file: str, as_hex: bool, raw: bool, as_json: bool, follow: bool, **ch
 
 
 class _Source:
-    """The items of a capture that are wanted. Where only a span of events is, the index leads there."""
+    """The items of a capture that are wanted. Where only a span of events is, or how calls begin, the index leads
+    there, and nothing else is read."""
 
     def __init__(self, reader: CaptureReader, wanted: Filter, *, follow: bool) -> None:
         self._reader, self._wanted, self._follow = reader, wanted, follow
-        catalog = Catalog(reader) if wanted.first > 1 and reader.size is not None and not follow else None
+        by_index = (wanted.first > 1 or wanted.names == _OPENINGS) and reader.size is not None and not follow
+        catalog = Catalog(reader) if by_index else None
         self._catalog = catalog if catalog is not None and catalog.complete else None
         self._damaged = False
         self._stopped = False  # before the end of the file
@@ -132,12 +135,19 @@ class _Source:
         if self._catalog is not None:
             for schema in self._catalog.schemas():
                 self.methods.schemas.add(schema)
-        items = self._reader.scan() if self._catalog is None else self._catalog.items_from(self._wanted.first)
-        for item in items:
+        for item in self._found():
             if isinstance(item, Entry) and item.seq > self._wanted.last and self._reader.size is not None:
                 self._stopped = True
                 return
             yield item
+
+    def _found(self) -> Iterator[Item]:
+        if self._catalog is None:
+            return self._reader.scan()
+        if self._wanted.names == _OPENINGS:
+            found = (self._catalog.read(row.seq) for row in self._catalog.calls.values())
+            return (entry for entry in found if entry is not None)
+        return self._catalog.items_from(self._wanted.first)
 
     def _passes(self, seq: int, event: Event, method: str) -> bool:
         if not self._wanted.passes(seq, event, method):

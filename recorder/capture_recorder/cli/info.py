@@ -169,6 +169,7 @@ def _json(file: str, reader: CaptureReader, survey: Survey, size: int | None) ->
         "program": meta.program if meta else None,
         "versions": _plain(meta.versions) if meta else {},
         "redacted": list(meta.redacts) if meta else [],
+        "derived": _derived(meta) if meta and meta.derived else None,
         "services": survey.schemas.services,
         "schema_problems": survey.schemas.problems,
         "records": survey.records,
@@ -177,6 +178,13 @@ def _json(file: str, reader: CaptureReader, survey: Survey, size: int | None) ->
         "gaps": [gap_json(seq, gap) for seq, gap in survey.gaps],
         "damage": [damage_json(damage) for damage in survey.damage],
     }
+
+
+def _derived(meta: Meta) -> str:
+    """Of which captures, by their ids, and how; a stranger's may be anything."""
+    sources = meta.derived.get("from")
+    ids = ", ".join(map(str, sources)) if isinstance(sources, list) and sources else "another form"
+    return f"{ids}, by {meta.derived.get('by', 'some means')}"
 
 
 def _plain(versions: Any) -> dict[str, str]:
@@ -241,6 +249,8 @@ def _facts(reader: CaptureReader, survey: Survey, size: int | None) -> list[tupl
         facts.append(("recorded by", f"{meta.program or 'a program'} (pid {meta.pid}), {meta.side}'s side"))
         versions = ", ".join(f"{name} {value}" for name, value in _plain(meta.versions).items())
         facts += [("with", versions)] if versions else []
+        if meta.derived:
+            facts.append(("made of", _derived(meta)))
         facts.append(("redacts", ", ".join(meta.redacts) or "nothing: credentials are in it as they came"))
     facts.append(
         ("file", f"format {_format(reader)}, {survey.records:,} records" + (f", {human_size(size)}" if size else ""))

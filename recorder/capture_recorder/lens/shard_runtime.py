@@ -18,6 +18,7 @@ from .general import enum_name, kind, plain, short
 PACKAGE: Final = "shard_runtime.v1"
 _CRC32C = 1
 _ZSTD = 2
+_LABELS: Final = {"route_session_id": "session", "work_id": "work", "idempotency_step": "step"}
 _PREFIX: Final = "ERROR_CODE_"
 _MOST: Final = 256 * 1024 * 1024  # bytes that all tensors of a message together may expand to here
 _PIECE: Final = 256  # bytes for the decompressor at once: however hostile, they expand to 8 MiB at the most
@@ -39,7 +40,7 @@ def read(message: Any) -> Reading:
     """See `Lens`."""
     name = kind(message)
     if name is None:
-        return _reading([_fact(field.name, text) for field, text in plain(message)], None, ())
+        return _reading([_fact(_LABELS.get(field.name, field.name), text) for field, text in plain(message)], None, ())
     inner = getattr(message, name)
     room = _Room(_MOST)
     checks = tuple(_check(tensor, room) for tensor in _tensors(name, inner))
@@ -60,8 +61,7 @@ def _fact(name: str, value: object) -> _Fact:
 def _identity(inner: Any) -> list[_Fact]:
     """Session, work item and step, from wherever this kind of message has them."""
     where = inner.envelope if "envelope" in inner.DESCRIPTOR.fields_by_name else inner
-    names = (("route_session_id", "session"), ("work_id", "work"), ("idempotency_step", "step"))
-    found = ((label, getattr(where, name, "")) for name, label in names)
+    found = ((label, getattr(where, name, "")) for name, label in _LABELS.items())
     return [_fact(label, value) for label, value in found if value not in ("", 0)]
 
 
