@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import resource
-import select
 import signal
 import subprocess
 import sys
@@ -230,7 +229,6 @@ class Follower:
         self.lines: IO[str] = self.process.stdout
 
     def next(self) -> dict[str, object]:
-        assert select.select([self.lines], [], [], 60)[0], "no line came"
         found: dict[str, object] = json.loads(self.lines.readline())
         return found
 

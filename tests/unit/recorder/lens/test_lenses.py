@@ -87,7 +87,7 @@ def test_a_tensors_check(sample: pb.NamedTensor, verdict: str, why: str) -> None
             "EPOCH_STALE",
         ),
         (pb.SessionRequest(), "", None),
-        (pb.CancelRequest(route_session_id="s", work_id="w"), "route_session_id=s work_id=w", None),
+        (pb.CancelRequest(route_session_id="s", work_id="w"), "session=s work=w", None),
     ],
 )
 def test_a_message_in_a_line(message: Any, summary: str, error: str | None) -> None:
