@@ -16,9 +16,9 @@ from .capfile.records import (
     Event,
     HalfClose,
     Headers,
-    Message,
     Metadata,
     Status,
+    message,
 )
 
 
@@ -83,7 +83,7 @@ class Tap:
             return []
         index = self._counts[direction]
         self._counts[direction] += 1
-        return [Message(call=self.call, direction=direction, index=index, time_ns=now, payload=payload)]
+        return [message(self.call, direction, index, now, payload)]
 
     def half_close(self, now: int) -> list[Event]:
         """The handler read the end of the client's stream. It may ask more than once; it happened once."""

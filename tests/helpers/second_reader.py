@@ -104,8 +104,8 @@ class Second:
                     self.damaged.append(at)
                 hole |= bool(self.damaged) or self.agrees is not None
                 hole |= not self.take(at, kind, flags, number, self.data[at + 24 : after - 4])
-                footer_at, at, tail = at if kind == 11 else 0, after, 0
-                self.expects_trailer = kind == 11
+                self.expects_trailer = kind == 11 and not flags
+                footer_at, at, tail = at if self.expects_trailer else 0, after, 0
                 continue
         if self.agrees is not None:
             return "clean" if self.agrees and not self.damaged and not hole else "damaged"
@@ -156,6 +156,8 @@ class Second:
 
     @staticmethod
     def is_valid(kind: int, flags: int, body: bytes) -> bool:
+        if flags and kind in (10, 11, 12):
+            return False
         if kind not in KEYS or flags:
             return True  # not known: nothing is said of its body
         try:

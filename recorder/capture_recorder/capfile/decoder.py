@@ -192,7 +192,7 @@ class Decoder(Generic[T]):
         """A record that was proven outside of the loop above."""
         self._damaged |= self._end is not None  # nothing may follow the trailer
         self._hole |= self._damaged
-        self._after_footer, self._tail = raw.type == RecordType.FOOTER, 0
+        self._after_footer, self._tail = self._expects_trailer, 0
         try:
             if raw.type == RecordType.BLOCK:
                 yield from self._expand(raw)
@@ -264,7 +264,7 @@ class Decoder(Generic[T]):
             return Damage(self.offset, 0, "records are missing before this place", first, self.last_seq)
         offset, self.offset = self.offset, self.offset + size
         self.last_seq = head.seq
-        if head.type == RecordType.FOOTER:
+        if head.type == RecordType.FOOTER and not head.flags:
             self._expects_trailer, self._footer_offset = True, offset
         return RawRecord(head.seq, offset, size, head.type, head.flags, raw[HEAD_SIZE : size - TAIL_SIZE])
 

@@ -58,6 +58,7 @@ class RecordType(enum.IntEnum):
 
 
 FIRST_SKIPPABLE: Final = 128
+FLAGLESS: Final = frozenset((RecordType.CHECKPOINT, RecordType.FOOTER, RecordType.BLOCK))  # what a reader goes by
 KNOWN_FLAGS: Final = 0
 
 

@@ -25,9 +25,9 @@ class Index:
         self._checkpoints: list[int] = []
         self._openings: list[int] = []  # the checkpoints that list a call
         self._schemas: list[int] = []
-        self._next_entry = (0, 0)  # the number, or the offset, from which on the next entry is made
+        self._next_seq = self._next_offset = 0  # the number, or the offset, from which on the next entry is made
         self._last_entry = 0  # the offset of the last entry
-        self._next_checkpoint = (INTERVAL_RECORDS, INTERVAL_BYTES)  # likewise the next checkpoint
+        self._due_seq, self._due_offset = INTERVAL_RECORDS, INTERVAL_BYTES  # likewise the next checkpoint
         self._call_count = self._requests = self._responses = self._size = self._gaps = self._duration_ns = 0
         self.is_due = False  # whether enough was written since the last checkpoint for another
 
@@ -43,18 +43,15 @@ class Index:
             if record.calls:
                 self._openings.append(offset)
             self._entries, self._calls, self.is_due = [], [], False
-            self._next_entry = (0, 0)
-            self._next_checkpoint = (seq + INTERVAL_RECORDS, offset + INTERVAL_BYTES)
+            self._next_seq = self._next_offset = 0
+            self._due_seq, self._due_offset = seq + INTERVAL_RECORDS, offset + INTERVAL_BYTES
             return
-        if (seq >= self._next_entry[0] or offset >= self._next_entry[1]) and offset != self._last_entry:
+        if (seq >= self._next_seq or offset >= self._next_offset) and offset != self._last_entry:
             self._entries.append((seq, offset))
-            self._next_entry = (seq + STRIDE_RECORDS, offset + STRIDE_BYTES)
+            self._next_seq, self._next_offset = seq + STRIDE_RECORDS, offset + STRIDE_BYTES
             self._last_entry = offset  # records of one block have one place
-        self.is_due = seq >= self._next_checkpoint[0] or offset >= self._next_checkpoint[1]
-        if record is not None:
-            self._count(record, seq, offset)
-
-    def _count(self, record: Record, seq: int, offset: int) -> None:
+        if seq >= self._due_seq or offset >= self._due_offset:
+            self.is_due = True
         if type(record) is Message:  # first: nearly every record is one
             if record.direction == REQUEST:
                 self._requests += 1
@@ -62,7 +59,10 @@ class Index:
                 self._responses += 1
             self._size += len(record.payload)
             self._duration_ns = max(self._duration_ns, record.time_ns)
-            return
+        elif record is not None:
+            self._count(record, seq, offset)
+
+    def _count(self, record: Record, seq: int, offset: int) -> None:
         if isinstance(record, Call):
             self._call_count += 1
             self._calls.append((record.call, seq, offset))

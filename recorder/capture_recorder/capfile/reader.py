@@ -15,7 +15,7 @@ from typing import BinaryIO, Final, NamedTuple, Self, TypeVar
 
 from . import framing, records
 from .decoder import DAMAGED, Damage, Decoder, RawRecord
-from .errors import CannotOpen, NotACapture, UnsupportedCapture
+from .errors import CannotOpen, NotACapture, RecordError, UnsupportedCapture
 from .framing import FIRST_SKIPPABLE, HEAD_SIZE, PREAMBLE_SIZE, TRAILER_SIZE, Preamble, Trailer
 from .records import Record
 
@@ -262,12 +262,19 @@ def _read_fully(fd: int, size: int) -> bytes:
 
 def _entry(seq: int, offset: int, size: int, kind: int, flags: int, body: memoryview) -> Entry | Unknown:
     """What a record says. Raises RecordError."""
-    record = None if flags & ~framing.KNOWN_FLAGS else records.decode(kind, body)
+    record: Record | None = None
+    if kind == _MESSAGE and not flags:  # nearly every record
+        record = records.plain_message(body)
+    if flags and kind in framing.FLAGLESS:
+        raise RecordError("it has a flag, and records of its type have none")
+    if record is None:
+        record = None if flags & ~framing.KNOWN_FLAGS else records.decode(kind, body)
     if record is None:
         return Unknown(seq, offset, size, kind, flags, bytes(body))
     return _new_entry(Entry, (seq, offset, size, record))
 
 
+_MESSAGE: Final = int(framing.RecordType.MESSAGE)
 _new_entry = tuple.__new__  # a NamedTuple's own constructor takes twice as long
 
 

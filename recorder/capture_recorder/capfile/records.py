@@ -6,6 +6,7 @@ Keys that this version does not know are kept in `extra`, and written again, so 
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
@@ -371,31 +372,41 @@ def _pack(value: object) -> bytes:
 
 def _message_prefix(message: Message) -> bytes:
     """The map up to and with the header of its last value, `p`. By hand: a recorder does this for every message."""
-    size = len(message.payload)
-    direction = b"\xa1d\x01\xa1n" if message.direction else b"\xa1d\x00\xa1n"
-    call, index, time_ns = _natural_bytes(message.call), _natural_bytes(message.index), _natural_bytes(message.time_ns)
-    return b"".join((b"\x85\xa1c", call, direction, index, b"\xa1t", time_ns, b"\xa1p", _bin_header(size)))
+    call, direction, index, time_ns = message.call, message.direction, message.index, message.time_ns
+    beginning = _BEGINNINGS.get((call, direction))
+    if beginning is None:
+        if len(_BEGINNINGS) > _MOST_BEGINNINGS:
+            _BEGINNINGS.clear()
+        beginning = b"\x85\xa1c%b\xa1d%b\xa1n" % (_natural_bytes(call), _natural_bytes(direction))
+        _BEGINNINGS[call, direction] = beginning
+    number = _SMALL[index] if index < 128 else _natural_bytes(index)
+    time = _U64(0xCF, time_ns) if time_ns >> 32 else _natural_bytes(time_ns)
+    return b"".join((beginning, number, b"\xa1t", time, b"\xa1p", _bin_header(len(message.payload))))
+
+
+_BEGINNINGS: Final[dict[tuple[int, int], bytes]] = {}  # of the messages of a call in a direction, which all have it
+_MOST_BEGINNINGS: Final = 4096
+_SMALL: Final = [bytes((value,)) for value in range(128)]
+_U16: Final = struct.Struct(">BH").pack
+_U32: Final = struct.Struct(">BI").pack
+_U64: Final = struct.Struct(">BQ").pack
 
 
 def _natural_bytes(value: int) -> bytes:
     """A whole number from 0 up in msgpack's shortest form."""
     if value < 1 << 7:
-        return value.to_bytes(1, "big")
+        return _SMALL[value]
     if value < 1 << 8:
-        return b"\xcc" + value.to_bytes(1, "big")
+        return bytes((0xCC, value))
     if value < 1 << 16:
-        return b"\xcd" + value.to_bytes(2, "big")
-    if value < 1 << 32:
-        return b"\xce" + value.to_bytes(4, "big")
-    return b"\xcf" + value.to_bytes(8, "big")
+        return _U16(0xCD, value)
+    return _U32(0xCE, value) if value < 1 << 32 else _U64(0xCF, value)
 
 
 def _bin_header(size: int) -> bytes:
     if size < 1 << 8:
-        return b"\xc4" + size.to_bytes(1, "big")
-    if size < 1 << 16:
-        return b"\xc5" + size.to_bytes(2, "big")
-    return b"\xc6" + size.to_bytes(4, "big")
+        return bytes((0xC4, size))
+    return _U16(0xC5, size) if size < 1 << 16 else _U32(0xC6, size)
 
 
 def decode(kind: int, body: Buffer) -> Record | None:
@@ -404,9 +415,9 @@ def decode(kind: int, body: Buffer) -> Record | None:
     Raises RecordError where the body is not what the specification says.
     """
     if kind == RecordType.MESSAGE:
-        message = _plain_message(body)
-        if message is not None:
-            return message
+        plain = plain_message(body)
+        if plain is not None:
+            return plain
     return _from_body(kind, unpack(body)) if kind in _CLASSES else None
 
 
@@ -428,7 +439,14 @@ class _Thawed:
         self.extra = _NOTHING
 
 
-def _plain_message(body: Buffer) -> Message | None:
+def message(call: int, direction: int, index: int, time_ns: int, payload: bytes) -> Message:
+    """A Message without extra keys, in a fifth of the time: for those who make one for each that goes by."""
+    made: Any = _Thawed(call, direction, index, time_ns, payload)
+    made.__class__ = Message
+    return made  # type: ignore[no-any-return]
+
+
+def plain_message(body: Buffer) -> Message | None:
     """A message with the keys of the table and no others, as nearly every record is one; None for the long way."""
     try:
         fields = msgpack.unpackb(body)
@@ -447,10 +465,9 @@ def _plain_message(body: Buffer) -> Message | None:
         and time_ns >= 0
     ):
         return None
-    message: Any = _Thawed(call, direction, index, time_ns, payload)
-    message.__class__ = Message
-    assert isinstance(message, Message)
-    return message
+    made: Any = _Thawed(call, direction, index, time_ns, payload)
+    made.__class__ = Message
+    return made  # type: ignore[no-any-return]
 
 
 def unpack(body: Buffer) -> dict[str, Any]:

@@ -65,11 +65,14 @@ def _salvage(source: CaptureReader, writer: CaptureWriter, recovery: Recovery) -
             continue
         raw, decoded = item
         record = decoded.record if isinstance(decoded, Entry) else None
-        if writer.seq == 0 and not isinstance(record, Meta):
-            writer.append(Meta(created_ns=0, clock_ns=0))  # the file's own is lost, and a capture begins with one
-        elif isinstance(record, Meta) and writer.seq > 0:
-            recovery.lost.append(Damage(raw.offset, raw.size, "a second `meta` record", raw.seq, raw.seq))
+        if isinstance(record, Meta):
+            if writer.seq > 0:
+                recovery.lost.append(Damage(raw.offset, raw.size, "a second `meta` record", raw.seq, raw.seq))
+            else:
+                copier.copy(raw, decoded)
             continue
+        if writer.seq == 0:
+            writer.append(Meta(created_ns=0, clock_ns=0))  # the file's own is lost, and a capture begins with one
         if pending:  # a record follows: what is lost is lost from the middle
             writer.append(gap(pending, last_time))
             pending = []

@@ -78,7 +78,7 @@ class _Check:
         self.result = Verification()
         self._first = 1  # number of the first record after the last checkpoint
         self._offsets = array("Q")  # of the records from there on; 0 where none is
-        self._calls: dict[int, tuple[int, int]] = {}  # likewise: call, to (number, offset)
+        self._calls: set[tuple[int, ...]] = set()  # likewise: call, number, offset
         self._checkpoints, self._openings, self._schemas = array("Q"), array("Q"), array("Q")
         self._totals = dict.fromkeys(("calls", "requests", "responses", "size", "gaps", "duration_ns"), 0)
         self._last_time = 0
@@ -119,7 +119,7 @@ class _Check:
             self._totals["size"] += len(record.payload)
         elif isinstance(record, Call):
             self._totals["calls"] += 1
-            self._calls[record.call] = (entry.seq, entry.offset)
+            self._calls.add((record.call, entry.seq, entry.offset))
         elif isinstance(record, Schema):
             self._schemas.append(entry.offset)
         elif isinstance(record, Gap):
@@ -158,7 +158,7 @@ class _Check:
         ):
             self._fault(_at(entry, f"its index does not begin with record {first}, the first since the one before"))
         for row in checkpoint.calls:
-            if len(row) != 3 or self._calls.get(row[0], (row[1], row[2])) != (row[1], row[2]):
+            if row not in self._calls and (len(row) != 3 or self._offset_of(row[1]) != LOST):
                 self._fault(_at(entry, f"its index of calls says {list(row)} where no such call stands"))
         if len(checkpoint.calls) != len(self._calls) and not self.result.damage:
             why = f"its index has {len(checkpoint.calls)} calls, and {len(self._calls)} were begun"

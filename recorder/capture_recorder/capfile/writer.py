@@ -91,8 +91,9 @@ class CaptureWriter:
     def _append(self, kind: int, flags: int, prefix: Buffer, payload: bytes, record: records.Record | None) -> int:
         offset = self._out.offset
         seq = self._frame(kind, flags, prefix, payload)
-        self._index.add(record, seq, offset)
-        if self._index.is_due and self._indexes:
+        index = self._index
+        index.add(record, seq, offset)
+        if index.is_due and self._indexes:
             with contextlib.suppress(CaptureWriteError):  # an index is a hint; the record before it is in the file
                 self.checkpoint()
         return seq

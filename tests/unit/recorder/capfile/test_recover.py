@@ -271,3 +271,31 @@ def test_verify_counts_what_is_lost(forms: dict[str, bytes]) -> None:
     with opened_bytes(bytes(data)) as reader:
         found = verify(reader)
     assert (found.condition, found.clean, found.lost, found.faults) == ("damaged", False, 1, 1)
+
+
+# --- what the fuzzer found, each as its kind --------------------------------------------------------------------------
+
+
+def test_something_before_the_first_record(forms: dict[str, bytes]) -> None:
+    """The gap for it comes after `meta`, with which a capture begins."""
+    for form, data in forms.items():
+        for size in (1, 50, 300):
+            assert holds(data[:32] + bytes(size) + data[32:]), form
+
+
+@pytest.mark.parametrize("kind", [10, 11, 12])
+def test_an_index_record_with_a_flag_is_not_valid(tmp_path: Path, kind: int) -> None:
+    """It would be taken for what it is called, or be copied as what it is not."""
+    data = write(tmp_path / "a.cap", (kind, 1, b"\x80"), (128, 0, b"\x81\xa4text\xa1x"))
+    with opened_bytes(data) as reader:
+        damage = [item for item in reader.scan() if isinstance(item, Damage)]
+        assert reader.condition == "damaged"
+    assert [(d.first, d.last) for d in damage] == [(len(ONE_OF_EACH) + 1, len(ONE_OF_EACH) + 1)]
+    holds(data)
+
+
+def test_a_call_that_is_opened_twice_is_indexed_twice(tmp_path: Path) -> None:
+    """No recorder writes that; the index is right all the same."""
+    data = write(tmp_path / "a.cap", records=[*ONE_OF_EACH, ONE_OF_EACH[2]])
+    assert faults(data) == []
+    holds(data[:300] + b"x" + data[301:])
