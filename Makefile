@@ -4,7 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.stamp
 
-.PHONY: help setup demo test check lint proto lock bench clean
+RUNS   ?= 100000
+.PHONY: help setup demo test check lint proto lock bench soak clean
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
 
@@ -35,10 +36,16 @@ proto: setup ## regenerate proto/capture_proto from proto/shard_runtime
 	$(BIN)/python proto/generate.py
 
 bench: setup ## benchmarks, as ratios measured in pairs
+	$(BIN)/python benchmarks/files.py
 	$(BIN)/python benchmarks/recording.py
+
+soak: setup ## long campaigns: a million hostile files, a coverage-guided fuzzer (RUNS=100000 of each target)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-soak.lock
+	SOAK=1000 $(BIN)/python -m pytest --timeout 0 tests/unit/recorder/test_hostile.py
+	for target in raw framed block form; do $(BIN)/python tests/fuzz/fuzz.py $$target $(RUNS) .soak/$$target || exit 1; done
 
 lock: ## resolve the dependencies anew (needs uv)
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --custom-compile-command "make lock" -o requirements.lock
 
 clean:
-	rm -rf $(VENV) dist build demo/*.cap demo/*.part .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .soak dist build demo/*.cap demo/*.part .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -84,6 +86,35 @@ def test_the_filter_of_the_readme(session: Path) -> None:
     import json
 
     assert [json.loads(line)["error"] for line in lines if json.loads(line).get("error")] == ["PAYLOAD_CORRUPT"] * 3
+
+
+def test_the_commands_of_the_readme_run(session: Path, tmp_path: Path) -> None:
+    """Each in its turn, in one folder, as somebody would type them."""
+    shutil.copy(session, tmp_path / "session.cap")
+    with running(helper_server("opaque_server", tmp_path / "other.cap")) as server:
+        from helpers.service import converse as talk
+
+        talk(server.address, "Bidi", [b"a"])
+    commands = re.findall(r"^(capture-file [^#\n|]*)", README, re.M)
+    assert {command.split()[1] for command in commands} >= {
+        "info", "frames", "stats", "verify", "recover", "cut", "merge", "pack", "unpack", "convert", "diff",
+    }  # fmt: skip
+    for command in commands:
+        name, *arguments = shlex.split(command)
+        done = subprocess.run([BIN / name, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (command, done.stderr)
+    assert (tmp_path / "again.cap").read_bytes() == (tmp_path / "session.cap").read_bytes()
+
+
+COMMANDS = ("info", "frames", "stats", "verify", "recover", "cut", "merge", "pack", "unpack", "convert", "diff")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_each_command_has_an_example_and_fits(command: str) -> None:
+    done = run(BIN / "capture-file", command, "--help")
+    assert done.returncode == 0
+    assert f"capture-file {command} " in done.stdout.partition("Example:")[2]
+    assert all(len(line) <= 100 for line in done.stdout.splitlines())
 
 
 @pytest.mark.parametrize("command", ["capture-server", "capture-replay", "capture-file"])
