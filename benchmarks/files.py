@@ -154,25 +154,24 @@ def writing(_folder: Path, rounds: int) -> None:
 
 
 def large(folder: Path, rounds: int) -> None:
-    """Each measured in a process of its own, for its memory."""
+    """Each measured in a process of its own, for its memory and for what it reads."""
     for size in (4096, 65_536):
-        path = folder / "large.cap"
-        write_large(path, size, LARGE)
-        count = LARGE // size
-        print(
-            f"\na capture of {LARGE / 2**30:.0f} GiB, {count:,} messages of {size:,} bytes; {rounds} interleaved rounds"
-        )
-        rows: dict[str, list[tuple[float, float]]] = {}
-        for _ in range(rounds):
-            for what in ("whole file into memory", "scan", "verify", "event in the middle"):
-                rows.setdefault(what, []).append(in_process(what, path, count // 2))
-        scan = statistics.median(row[0] for row in rows["scan"])
-        memory = statistics.median(row[0] for row in rows["whole file into memory"])
-        for what, measured in rows.items():
-            took = statistics.median(row[0] for row in measured)
-            peak = max(row[1] for row in measured)
-            shares = f"{took / scan:>8.4f} of a scan  {memory / took:>8.2f} times the speed of reading"
-            print(f"  {what:<24} {took:>9.4f} s  {shares}  {peak:>7.1f} MiB")
+        for total in (LARGE // 4, LARGE):
+            path = folder / "large.cap"
+            write_large(path, size, total)
+            count = total // size
+            print(f"\n{total / 2**30:.1f} GiB, {count:,} messages of {size:,} bytes; {rounds} interleaved rounds")
+            rows: dict[str, list[list[float]]] = {}
+            for _ in range(rounds):
+                for what in ("whole file into memory", "scan", "verify", "calls, and event N"):
+                    rows.setdefault(what, []).append(in_process(what, path, count // 2))
+            scan = statistics.median(row[0] for row in rows["scan"])
+            memory = statistics.median(row[0] for row in rows["whole file into memory"])
+            for what, measured in rows.items():
+                took = statistics.median(row[0] for row in measured)
+                peak, read = (max(row[i] for row in measured) for i in (1, 2))
+                shares = f"{took / scan:>8.4f} of a scan  {memory / took:>8.2f} times the speed of reading"
+                print(f"  {what:<24} {took:>9.4f} s  {shares}  {peak:>7.1f} MiB of memory  {read:>12,.1f} KiB read")
 
 
 def write_large(path: Path, size: int, total: int) -> None:
@@ -187,19 +186,22 @@ def write_large(path: Path, size: int, total: int) -> None:
     writer.close()
 
 
-def in_process(what: str, path: Path, seq: int) -> tuple[float, float]:
-    """Seconds, and MiB of memory at the most beyond what the interpreter and its modules take."""
+def in_process(what: str, path: Path, seq: int) -> list[float]:
+    """Seconds, MiB of memory at the most beyond what the interpreter and its modules take, and KiB that were read."""
     command = [sys.executable, __file__, "--one", what, str(path), str(seq)]
-    took, peak = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-    return float(took), float(peak)
+    return [float(x) for x in subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()]
+
+
+def characters_read() -> int:
+    return int(Path("/proc/self/io").read_text().split()[1])
 
 
 def one(what: str, path: Path, seq: int) -> None:
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
     def middle() -> None:
         with open_capture(path) as reader:
-            entry = Catalog(reader).read(seq)
+            catalog = Catalog(reader)
+            assert len(catalog.calls) == 1
+            entry = catalog.read(seq)
             assert entry is not None
             assert entry.seq == seq
 
@@ -211,10 +213,12 @@ def one(what: str, path: Path, seq: int) -> None:
         "whole file into memory": path.read_bytes,
         "scan": lambda: read_ours(path),
         "verify": verified,
-        "event in the middle": middle,
+        "calls, and event N": middle,
     }
+    before, read = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, characters_read()
     took = seconds(work[what])
-    print(took, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+    peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    print(took, peak, (characters_read() - read) / 1024)
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 CaptureError
 ├── CannotOpen           the system would not open it
+├── CannotRead           the system would not read it
 ├── NotACapture          the file is something else, or its preamble is destroyed
 ├── UnsupportedCapture   a capture, of a version or with features that this reader does not know
 ├── NotWhole             a capture that is torn or damaged, where a whole one is needed
@@ -29,6 +30,21 @@ class CannotOpen(CaptureError):
 
     def __str__(self) -> str:
         return f"{self.file}: cannot be opened: {self.why}"
+
+
+@dataclass(eq=False)
+class CannotRead(CaptureError):
+    """`why` is what the system answered at `offset`, in bytes."""
+
+    file: str
+    offset: int
+    why: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.file}: cannot be read at offset {self.offset}: {self.why}; "
+            "copy what can be read to another disk, and recover that"
+        )
 
 
 @dataclass(eq=False)

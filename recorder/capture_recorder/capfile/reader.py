@@ -15,7 +15,7 @@ from typing import BinaryIO, Final, NamedTuple, Self, TypeVar
 
 from . import framing, records
 from .decoder import DAMAGED, Damage, Decoder, RawRecord
-from .errors import CannotOpen, NotACapture, RecordError, UnsupportedCapture
+from .errors import CannotOpen, CannotRead, NotACapture, RecordError, UnsupportedCapture
 from .framing import FIRST_SKIPPABLE, HEAD_SIZE, PREAMBLE_SIZE, TRAILER_SIZE, Preamble, Trailer
 from .records import Record
 
@@ -244,7 +244,10 @@ class CaptureReader:
         came = 0
         while came < len(room):
             piece = room[came:]
-            got = os.preadv(self._fd, [piece], offset + came) if self._seekable else os.readv(self._fd, [piece])
+            try:
+                got = os.preadv(self._fd, [piece], offset + came) if self._seekable else os.readv(self._fd, [piece])
+            except OSError as error:
+                raise CannotRead(self.name, offset + came, (error.strerror or str(error)).lower()) from error
             if got == 0:
                 break
             came += got

@@ -101,12 +101,12 @@ def short(fd: int, parts: Sequence[bytes]) -> int:
     return os.write(fd, b"".join(parts)[:7])
 
 
-def full_after(number: int) -> Callable[[int, Sequence[bytes]], int]:
+def full_after(number: int, reason: int = errno.ENOSPC) -> Callable[[int, Sequence[bytes]], int]:
     """A disk that takes a piece of the record and then nothing."""
 
     def writev(fd: int, parts: Sequence[bytes]) -> int:
         os.write(fd, b"".join(parts)[:number])
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        raise OSError(reason, os.strerror(reason))
 
     return writev
 
@@ -119,15 +119,16 @@ def test_short_writes_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert events(path)[: len(ONE_OF_EACH)] == list(ONE_OF_EACH)
 
 
+@pytest.mark.parametrize("reason", [errno.ENOSPC, errno.EIO, errno.EDQUOT], ids=errno.errorcode.get)
 @pytest.mark.parametrize("taken", [0, 1, 23, 24, 40])
 def test_a_write_that_fails_leaves_whole_records_and_the_writer_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: int, reason: int
 ) -> None:
     writer = CaptureWriter(tmp_path / "a.cap")
     writer.append(ONE_OF_EACH[0])
     size = writer.part.stat().st_size
-    monkeypatch.setattr(os, "writev", full_after(taken))
-    with pytest.raises(CaptureWriteError, match="cannot be written: no space left on device"):
+    monkeypatch.setattr(os, "writev", full_after(taken, reason))
+    with pytest.raises(CaptureWriteError, match=f"cannot be written: {os.strerror(reason).lower()}"):
         writer.append(ONE_OF_EACH[1])
     monkeypatch.undo()
     assert writer.part.stat().st_size == size
