@@ -26,7 +26,8 @@ from mcap.reader import make_reader
 from mcap.writer import CompressionType, Writer
 
 from capture_recorder.capfile import CaptureWriter, Catalog, open_capture
-from capture_recorder.capfile.records import Call, Meta, Record, message
+from capture_recorder.capfile.codec import message
+from capture_recorder.capfile.records import Call, Meta, Record
 from capture_recorder.capfile.verify import verify
 
 SIZES = {100: 40_000, 200: 40_000, 4096: 20_000, 65_536: 3000}  # bytes of a message: messages in a run

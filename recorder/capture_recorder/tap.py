@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .capfile.codec import message
 from .capfile.records import (
     REQUEST,
     RESPONSE,
@@ -18,7 +19,6 @@ from .capfile.records import (
     Headers,
     Metadata,
     Status,
-    message,
 )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Final, NamedTuple, Self, TypeVar
 
-from . import framing, records
+from . import codec, framing
 from .decoder import DAMAGED, Damage, Decoder, RawRecord
 from .errors import CannotOpen, CannotRead, NotACapture, RecordError, UnsupportedCapture
 from .framing import FIRST_SKIPPABLE, HEAD_SIZE, PREAMBLE_SIZE, TRAILER_SIZE, Preamble, Trailer
@@ -267,11 +267,11 @@ def _entry(seq: int, offset: int, size: int, kind: int, flags: int, body: memory
     """What a record says. Raises RecordError."""
     record: Record | None = None
     if kind == _MESSAGE and not flags:  # nearly every record
-        record = records.plain_message(body)
+        record = codec.plain_message(body)
     if flags and kind in framing.FLAGLESS:
         raise RecordError("it has a flag, and records of its type have none")
     if record is None:
-        record = None if flags & ~framing.KNOWN_FLAGS else records.decode(kind, body)
+        record = None if flags & ~framing.KNOWN_FLAGS else codec.decode(kind, body)
     if record is None:
         return Unknown(seq, offset, size, kind, flags, bytes(body))
     return _new_entry(Entry, (seq, offset, size, record))

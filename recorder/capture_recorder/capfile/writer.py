@@ -12,13 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import blocks, framing, records
+from . import blocks, codec, framing
 from .errors import CaptureWriteError
 from .framing import HEAD_SIZE, TAIL_SIZE, Buffer, Preamble, Trailer
 from .index import Index
 from .output import Output, PartFile
+from .records import Record
 
-Member = tuple[int, int, Buffer, records.Record | None]
+Member = tuple[int, int, Buffer, Record | None]
 """A record that is packed already: type, flags, body, and what it says, where that is known."""
 
 
@@ -61,13 +62,13 @@ class CaptureWriter:
         """Whether `close` or `abandon` was called."""
         return self._out.closed
 
-    def append(self, record: records.Record) -> int:
+    def append(self, record: Record) -> int:
         """Write one record; its number. When this returns, the kernel has it. Raises CaptureWriteError, and then the
         record is not in the file."""
-        prefix, payload = records.encode(record)
+        prefix, payload = codec.encode(record)
         return self._append(record.TYPE, 0, prefix, payload, record)
 
-    def append_raw(self, kind: int, flags: int, body: Buffer, record: records.Record | None = None) -> int:
+    def append_raw(self, kind: int, flags: int, body: Buffer, record: Record | None = None) -> int:
         """Write a record whose body is packed already, as it is; for rewriters, which keep what they do not know.
         `record` is what it says, where that is known."""
         return self._append(kind, flags, body, b"", record)
@@ -85,10 +86,10 @@ class CaptureWriter:
         """Write the index of what came since the last checkpoint. `extra`: keys that are no version's that we know."""
         offset = self.offset
         checkpoint = self._index.checkpoint(extra or {})
-        prefix, payload = records.encode(checkpoint)
+        prefix, payload = codec.encode(checkpoint)
         self._index.add(checkpoint, self._frame(checkpoint.TYPE, 0, prefix, payload), offset)
 
-    def _append(self, kind: int, flags: int, prefix: Buffer, payload: bytes, record: records.Record | None) -> int:
+    def _append(self, kind: int, flags: int, prefix: Buffer, payload: bytes, record: Record | None) -> int:
         offset = self._out.offset
         seq = self._frame(kind, flags, prefix, payload)
         index = self._index
@@ -122,7 +123,7 @@ class CaptureWriter:
                 self.checkpoint()
             footer_offset = self.offset
             footer = self._index.footer(extra or {})
-            self._frame(footer.TYPE, 0, *records.encode(footer))
+            self._frame(footer.TYPE, 0, *codec.encode(footer))
             trailer = framing.pack_trailer(Trailer(footer_offset, self.seq, self.file_id))
             self._out.put((trailer,), len(trailer))
             self._out.finish()

@@ -16,14 +16,13 @@ from typing import Any, BinaryIO, Final
 
 import msgpack
 
-from ..capfile import CaptureReader, CaptureWriter
-from ..capfile import records as capfile_records
+from ..capfile import CaptureReader, CaptureWriter, codec
 from ..capfile.decoder import RawRecord
 from ..capfile.errors import ForeignForm, RecordError
 from ..capfile.framing import KNOWN_FLAGS, RecordType
 from ..capfile.output import Output
 from ..capfile.reader import Entry, Unknown
-from ..capfile.records import Checkpoint, Footer
+from ..capfile.records import Checkpoint, Footer, table
 from ..capfile.rewrite import Copier, whole
 from .lines import first_object, objects
 
@@ -76,7 +75,7 @@ def _object(raw: RawRecord, decoded: Entry | Unknown) -> dict[str, Any]:
     if isinstance(record, (Checkpoint, Footer)):  # made anew, for the places that records then have
         return {**body, "body": _base64(raw.body)} if record.extra else body
     fields = msgpack.unpackb(raw.body)
-    attributes = {row.key: row.attribute for row in capfile_records.table(raw.type)}
+    attributes = {row.key: row.attribute for row in table(raw.type)}
     try:
         known = {attributes[key]: _to_json(value) for key, value in fields.items() if key in attributes}
         extra = {key: _to_json(value) for key, value in fields.items() if key not in attributes}
@@ -171,7 +170,7 @@ class _Loader:
             return
         try:
             body = _body(kind, line)
-            record = None if flags & ~KNOWN_FLAGS else capfile_records.decode(kind, body)
+            record = None if flags & ~KNOWN_FLAGS else codec.decode(kind, body)
         except _UNFIT as error:
             raise ForeignForm(self._name, where, f"is not a record of type {kind}: {error}") from error
         raw = RawRecord(seq, 0, 0, kind, flags, memoryview(body))
@@ -192,7 +191,7 @@ class _Loader:
         extra: Any = {}
         if "body" in line:
             try:
-                record = capfile_records.decode(kind, _body(kind, line))
+                record = codec.decode(kind, _body(kind, line))
             except _UNFIT as error:
                 raise ForeignForm(self._name, where, f"is not a record of type {kind}: {error}") from error
             assert isinstance(record, (Checkpoint, Footer))
@@ -216,7 +215,7 @@ def _packed(kind: int, line: dict[str, Any]) -> bytes:
     """The body that a line stands for, its keys in the line's order, a message's payload last."""
     if kind not in _NAMES:
         raise RecordError("of a type that is not known `body` is needed")
-    keys = {row.attribute: row.key for row in capfile_records.table(kind)}
+    keys = {row.attribute: row.key for row in table(kind)}
     fields = {keys[name]: _from_json(value) for name, value in line.items() if name in keys}
     extra = _from_json(line.get("extra", {}))
     if not isinstance(extra, dict):

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capture_recorder.capfile import RecordError
-from capture_recorder.capfile.records import Message, Record, Redacted, Status, decode, encode
+from capture_recorder.capfile.codec import decode, encode
+from capture_recorder.capfile.records import Message, Record, Redacted, Status
 from helpers.captures import ONE_OF_EACH
 
 
