@@ -19,9 +19,19 @@ from .records import CLASSES, Message, Record, Redacted, table
 
 
 def encode(record: Record) -> tuple[bytes, bytes]:
-    """A record's body in two parts that follow one another; the second is a message's payload itself, not a copy."""
-    if type(record) is Message and not record.extra:
-        return _message_prefix(record), record.payload
+    """A record's body in two parts that follow one another; the second is a message's payload itself, not a copy.
+    Raises RecordError where a number is more than the format can hold."""
+    try:
+        if type(record) is Message and not record.extra:
+            return _message_prefix(record), record.payload
+        return _encode(record), b""
+    except (OverflowError, struct.error) as error:
+        raise RecordError(
+            f"a number of a `{record.TYPE.name.lower()}` record is more than the format can hold"
+        ) from error
+
+
+def _encode(record: Record) -> bytes:
     body: dict[str, Any] = {}
     for row in table(record.TYPE):
         value = getattr(record, row.attribute)
@@ -31,7 +41,7 @@ def encode(record: Record) -> tuple[bytes, bytes]:
     body.update(record.extra)
     if payload is not None:
         body["p"] = payload
-    return _pack(body), b""
+    return _pack(body)
 
 
 def _pack(value: object) -> bytes:

@@ -41,6 +41,7 @@ from .log_entry import entry_class
 _LENGTH: Final = struct.Struct(">I")
 _SERVER: Final = 2  # logger
 CLIENT_HEADER, SERVER_HEADER, CLIENT_MESSAGE, SERVER_MESSAGE, HALF_CLOSE, TRAILER, CANCEL = range(1, 8)
+_UNKNOWN: Final = 2  # gRPC's status code
 _DETAILS: Final = "grpc-status-details-bin"
 _ADDRESSES: Final = {1: "ipv4", 2: "ipv6", 3: "unix"}
 
@@ -333,7 +334,7 @@ class _Saver:
             case Status():
                 entry.type = TRAILER
                 trailer = entry.trailer
-                trailer.status_code, trailer.status_message = event.code, event.message
+                trailer.status_code, trailer.status_message = self._code(event.code), event.message
                 details = [value for key, value in event.metadata if key == _DETAILS and isinstance(value, bytes)]
                 if details:
                     trailer.status_details = details[-1]
@@ -343,6 +344,12 @@ class _Saver:
                 entry.type = CANCEL
                 if event.why != "client":
                     self._lose("reasons of a cancel that is not the client's")
+
+    def _code(self, code: int) -> int:
+        if code < 1 << 32:
+            return code
+        self._lose("status codes of more than 32 bits")
+        return _UNKNOWN
 
     def _fill_metadata(self, target: Any, metadata: Metadata) -> None:
         target.SetInParent()

@@ -161,8 +161,8 @@ class _Loader:
     def take(self, where: str, line: dict[str, Any]) -> None:
         """One line."""
         seq = line.get("seq", self._last + 1)
-        if type(seq) is not int or seq <= self._last:
-            raise ForeignForm(self._name, where, "'seq' is not above that of the line before")
+        if type(seq) is not int or not self._last < seq < 1 << 64:
+            raise ForeignForm(self._name, where, "'seq' is no number above that of the line before")
         self._last = seq
         kind, flags = self._type(where, line)
         if kind in (RecordType.CHECKPOINT, RecordType.FOOTER):

@@ -188,6 +188,12 @@ def test_merge_of_the_same_capture_twice_is_refused() -> None:
         merged(data, data)
 
 
+def test_times_beyond_what_a_capture_can_hold_are_refused_with_a_sentence() -> None:
+    late = written([Meta(created_ns=2**63, clock_ns=0), *unary(1, start=2**64 - 10)], b"source02")
+    with pytest.raises(CaptureError, match="a number of a `call` record is more than the format can hold"):
+        merged(written([META, *unary(1)]), late)
+
+
 # --- what all rewriters do --------------------------------------------------------------------------------------------
 
 UNKNOWN = (200, 0, b"anything")

@@ -248,6 +248,21 @@ def test_a_payload_that_the_log_truncated_becomes_a_gap() -> None:
     assert "1 payloads are truncated in it: gaps stand for them" in said
 
 
+def test_numbers_that_a_log_or_a_capture_cannot_hold() -> None:
+    capture = written([ONE_OF_EACH[0], ONE_OF_EACH[2], Status(call=1, time_ns=1, code=1 << 40)])
+    log, said = saved(binarylog, capture)
+    assert "1 status codes of more than 32 bits" in said
+    assert [r.code for r in records(loaded(binarylog, log)[0]) if isinstance(r, Status)] == [2]
+    for seconds in (-(1 << 40), 1 << 62):
+        output = Memory()
+        log = header(1, timestamp={"seconds": 5}) + entry(call_id=1, type=5, timestamp={"seconds": seconds})
+        try:
+            binarylog.load(io.BytesIO(log), "file", output)
+        except CaptureError as error:
+            assert "more than the format can hold" in str(error)
+            assert output.discarded
+
+
 def test_what_a_log_cannot_hold_is_said() -> None:
     secret = (("authorization", Redacted(3, b"12345678")),)
     capture = written([
@@ -284,8 +299,15 @@ def test_what_a_log_cannot_hold_is_said() -> None:
         (
             "jsonl",
             b'{"seq": 5, "type": 99, "body": ""}\n\n{"seq": 5, "type": 99, "body": ""}',
-            "line 3: 'seq' is not above",
+            "line 3: 'seq' is no number above",
         ),
+        ("jsonl", b'{"seq": 18446744073709551616, "type": 99, "body": ""}', "line 1: 'seq' is no number above"),
+        (
+            "jsonl",
+            b'{"record": "meta", "created_ns": 18446744073709551616, "clock_ns": 1}',
+            "is not a record of type 1",
+        ),
+        ("jsonl", b'{"record": "note", "text": "\\ud800"}', "is not a record of type 128"),
         ("jsonl", b'{"type": 99, "body": "!"}', "is not a record of type 99"),
         ("jsonl", b'{"record": "footer", "body": "gA=="}', "is not a record of type 11"),
         ("jsonl", b'{"record": "note", "text": {"base64": "\xff"}}', "is not"),
