@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import textwrap
 from typing import IO, Final
 
 from rich.console import Console, ConsoleDimensions
@@ -32,3 +33,8 @@ def print_table(out: Console, table: Table) -> None:
     with out.capture() as captured:
         out.print(table)
     out.print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def folded(text: str, width: int) -> list[str]:
+    """The text in lines of at most `width` characters, where words allow it; one line at least."""
+    return textwrap.wrap(text, max(width, 20), break_on_hyphens=False, break_long_words=False) or [""]

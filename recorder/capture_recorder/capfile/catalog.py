@@ -75,16 +75,15 @@ class Catalog:
                 return
         yield from _from(seq, self._reader.scan())
 
-    def call(self, number: int) -> Call | None:
-        """How call `number` began."""
+    def opening(self, number: int) -> Entry | None:
+        """The record with which call `number` begins."""
         row = self.calls.get(number)
         if row is None:
             return None
         found = self.read(row.seq)
-        if found is not None and isinstance(found.record, Call) and found.record.call == number:
-            return found.record
-        records = (entry.record for entry in self._reader.entries())  # the index does not tell the truth
-        return next((record for record in records if isinstance(record, Call) and record.call == number), None)
+        if found is not None and _opens(found, number):
+            return found
+        return next((entry for entry in self._reader.entries() if _opens(entry, number)), None)  # the index lies
 
     def schemas(self) -> Iterator[Schema]:
         """The schema records; of a file without an index those that the scan has come to."""
@@ -135,6 +134,10 @@ class Catalog:
                 return False
             self.calls.update((row[0], CallRow(*row)) for row in checkpoint.calls)
         return len(self.calls) == footer.calls
+
+
+def _opens(entry: Entry, number: int) -> bool:
+    return isinstance(entry.record, Call) and entry.record.call == number
 
 
 def _from(seq: int, items: Iterator[Item]) -> Iterator[Item]:

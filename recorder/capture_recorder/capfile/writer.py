@@ -42,20 +42,18 @@ class CaptureWriter:
         self.path, self.part = self._out.path, self._out.part
         self.file_id = file_id if file_id is not None else os.urandom(8)
         self.seq = 0  # of the last record written
+        self.offset = 0  # where the next record begins, in bytes
+        self._put = self._out.put
         self._seed = framing.seed_of(self.file_id)
         self._index = Index()
         self._indexes = indexes
         try:
             preamble = framing.pack_preamble(Preamble(framing.MAJOR, framing.MINOR, features, self.file_id))
-            self._out.put((preamble,), len(preamble))
+            self._put((preamble,), len(preamble))
+            self.offset = len(preamble)
         except CaptureWriteError:
             self._out.discard()
             raise
-
-    @property
-    def offset(self) -> int:
-        """Where the next record begins, in bytes."""
-        return self._out.offset
 
     @property
     def closed(self) -> bool:
@@ -90,7 +88,7 @@ class CaptureWriter:
         self._index.add(checkpoint, self._frame(checkpoint.TYPE, 0, prefix, payload), offset)
 
     def _append(self, kind: int, flags: int, prefix: Buffer, payload: bytes, record: Record | None) -> int:
-        offset = self._out.offset
+        offset = self.offset
         seq = self._frame(kind, flags, prefix, payload)
         index = self._index
         index.add(record, seq, offset)
@@ -105,8 +103,10 @@ class CaptureWriter:
             raise CaptureWriteError(str(self.part), f"a record of {length:,} bytes is more than the format can hold")
         seq = self.seq + 1
         before, tail = framing.frame(self._seed, kind, flags, seq, prefix, payload)
-        self._out.put((before, payload, tail), HEAD_SIZE + length + TAIL_SIZE)
+        size = HEAD_SIZE + length + TAIL_SIZE
+        self._put((before, payload, tail), size)
         self.seq = seq
+        self.offset += size
         return seq
 
     def sync(self) -> None:
@@ -125,7 +125,7 @@ class CaptureWriter:
             footer = self._index.footer(extra or {})
             self._frame(footer.TYPE, 0, *codec.encode(footer))
             trailer = framing.pack_trailer(Trailer(footer_offset, self.seq, self.file_id))
-            self._out.put((trailer,), len(trailer))
+            self._put((trailer,), len(trailer))
             self._out.finish()
         finally:
             self.abandon()

@@ -45,8 +45,9 @@ class Methods:
         if isinstance(event, Call):
             self._open[event.call] = event.method
         elif event.call not in self._open and self._catalog is not None:
-            opened = self._catalog.call(event.call)
-            self._open[event.call] = "?" if opened is None else opened.method
+            entry = self._catalog.opening(event.call)
+            record = None if entry is None else entry.record
+            self._open[event.call] = record.method if isinstance(record, Call) else "?"
         method = self._open.get(event.call, "?")
         if isinstance(event, (Status, Cancel)):
             self._open.pop(event.call, None)

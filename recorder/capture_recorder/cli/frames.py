@@ -145,7 +145,7 @@ class _Source:
         if self._catalog is None:
             return self._reader.scan()
         if self._wanted.names == _OPENINGS:
-            found = (self._catalog.read(row.seq) for row in self._catalog.calls.values())
+            found = map(self._catalog.opening, self._catalog.calls)
             return (entry for entry in found if entry is not None)
         return self._catalog.items_from(self._wanted.first)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,9 +17,9 @@ from ..capfile import CaptureReader, Damage, Entry, Unknown
 from ..capfile.records import REQUEST, Call, Cancel, Gap, Message, Meta, Schema, Status
 from ..capfile.schema import SchemaSet
 from ..status import status_name
-from ..terminal import console, print_table
+from ..terminal import console, folded, print_table
 from ..text import human_duration, human_size, printable
-from .common import as_line, damage_json, gap_json, opened, status_of
+from .common import as_line, damage_json, gap_json, opened, progress, status_of
 
 _CONDITIONS: Final = {
     "clean": ("✓", "green", "clean: closed by its recorder, every checksum is right"),
@@ -130,7 +129,8 @@ def info(file: str, as_json: bool) -> int:
     """What is in the capture FILE ('-': standard input): when and by what it was made, its methods, is it whole."""
     with opened(file) as reader:
         size = reader.size
-        survey = Survey(reader)
+        with progress("reading", reader):
+            survey = Survey(reader)
         if as_json:
             click.echo(as_line(_json(file, reader, survey, size), indent=2))
         else:
@@ -199,7 +199,7 @@ def _show(out: Console, file: str, reader: CaptureReader, survey: Survey, size: 
     out.print(Text(printable(file), style="bold"))
     out.print(Text(f"{sign} {sentence}", style=style))
     for name, value in _facts(reader, survey, size):
-        first, *more = _folded(printable(value), out.width - _LABEL)
+        first, *more = folded(printable(value), out.width - _LABEL)
         out.print(Text.assemble((f"{name:<{_LABEL}}", "dim"), first))
         for line in more:
             out.print(Text(" " * _LABEL + line))
@@ -215,7 +215,7 @@ def _show(out: Console, file: str, reader: CaptureReader, survey: Survey, size: 
     if losses:
         out.print()
     for loss in losses[:_LISTED]:
-        first, *more = _folded(printable(loss), out.width - 2)
+        first, *more = folded(printable(loss), out.width - 2)
         out.print(Text("\n".join((f"! {first}", *(f"  {line}" for line in more))), style="yellow"))
     if len(losses) > _LISTED:
         out.print(Text(f"! and {len(losses) - _LISTED:,} more; --json lists all", style="yellow"))
@@ -269,8 +269,3 @@ def _methods(methods: dict[str, _Method]) -> Table:
         figures = (f"{method.calls:,}", f"{method.requests:,}", f"{method.responses:,}", human_size(method.size))
         table.add_row(*(Text(printable(cell)) for cell in (f"  {name}", method.kind, *figures, ended)))
     return table
-
-
-def _folded(text: str, width: int) -> list[str]:
-    """The text in lines of at most `width` characters; one line at least."""
-    return textwrap.wrap(text, max(width, 20), break_on_hyphens=False) or [""]

@@ -8,9 +8,9 @@ from typing import Any, Final
 import click
 from rich.text import Text
 
-from ..capfile.verify import Fault, Verification
+from ..capfile.verify import KEPT, Fault, Verification
 from ..capfile.verify import verify as verified
-from ..terminal import console
+from ..terminal import console, folded
 from ..text import counted, human_size, printable
 from .common import DAMAGED, OK, as_line, damage_json, opened, progress
 
@@ -65,29 +65,38 @@ def _show(file: str, found: Verification) -> None:
     out = console()
     sign, style = ("✓", "green") if found.clean else ("!", "yellow") if found.condition == "torn" else ("✗", "red")
     out.print(Text(printable(f"{sign} {file}: {_verdict(found)}"), style=style))
-    lines = [printable(line) for line in _faults(file, found)]
+
+    def say(line: str, style: str = "") -> None:
+        first, *more = folded(printable(line), out.width - 4)
+        for text in (f"  {first}", *(f"    {rest}" for rest in more)):
+            out.print(Text(text, style=style))
+
+    say(_held(found))
+    lines = list(_faults(file, found))
     for line in lines[:_LISTED]:
-        out.print(Text(f"  {line}"))
+        say(line)
     if found.faults > _LISTED:
-        out.print(Text(f"  and {found.faults - _LISTED:,} more; --json lists {min(found.faults, 20_000):,}"))
+        say(f"and {found.faults - _LISTED:,} more; --json lists {min(found.faults, 2 * KEPT):,}")
     for remark in found.remarks[:_LISTED]:
-        out.print(Text(printable(f"  {file}: {remark}; no recorder writes that"), style="yellow"))
+        say(f"{file}: {remark}; no recorder writes that", "yellow")
     if found.gaps:
-        gaps = counted(found.gaps, "gap")
-        out.print(Text(f"  it has {gaps}: events were lost there before this file was made", style="yellow"))
+        say(f"it has {counted(found.gaps, 'gap')}: events were lost there before this file was made", "yellow")
     if not found.clean:
-        out.print(Text(printable(f"What is whole of it: capture-file recover {file} -o NEW.cap")))
+        say(f"What is whole of it: capture-file recover {file} -o NEW.cap")
 
 
 def _verdict(found: Verification) -> str:
-    held = f"{counted(found.records, 'record')}, {human_size(found.bytes_checked)}"
     if found.clean:
-        return f"clean: {held}; every checksum, number and index entry is right"
-    places = f"{counted(found.faults, 'fault')}, {counted(found.lost, 'record')} lost"
+        return "clean"
     what = "torn, its recorder did not close it" if found.condition == "torn" else "damaged"
     if found.condition == "clean":  # every record is there, and the index does not tell the truth
         what = "its index is wrong"
-    return f"{what}: {places}; whole are {held}"
+    return f"{what}: {counted(found.faults, 'fault')}, {counted(found.lost, 'record')} lost"
+
+
+def _held(found: Verification) -> str:
+    held = f"{counted(found.records, 'record')}, {human_size(found.bytes_checked)}"
+    return f"{held}; every checksum, number and index entry is right" if found.clean else f"whole are {held}"
 
 
 def _faults(file: str, found: Verification) -> Iterator[str]:

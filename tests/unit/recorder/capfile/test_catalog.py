@@ -76,9 +76,9 @@ def test_calls_schemas_and_any_record_are_found_without_a_scan(monkeypatch: pyte
         }
         assert catalog.calls == wanted
         assert [schema.services for schema in catalog.schemas()] == [("s",), ("t",)]
-        opened = catalog.call(2)
+        opened = catalog.opening(2)
         assert opened is not None
-        assert opened.method == "/s/M2"
+        assert opened == everything[wanted[2].seq]
         for seq in (1, 2, 33, 1024, 1025, 1026, 5000, 9999, len(everything)):
             assert catalog.read(seq) == everything[seq]
         assert catalog.read(len(everything) + 1) is None
@@ -161,7 +161,8 @@ def test_an_index_of_calls_that_lies_hides_no_call(calls: tuple[tuple[int, ...],
         while catalog.advance():
             pass
         assert len(catalog.calls) == 3
-        assert [getattr(catalog.call(n), "method", None) for n in (1, 2, 3)] == ["/s/M1", "/s/M2", "/s/M3"]
+        opened = [catalog.opening(n) for n in (1, 2, 3)]
+        assert [entry.record.method for entry in opened if entry] == ["/s/M1", "/s/M2", "/s/M3"]
 
 
 def test_an_older_footer_says_neither_where_schemas_nor_where_calls_are(tmp_path: Path) -> None:

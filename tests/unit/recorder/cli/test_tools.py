@@ -154,7 +154,7 @@ def test_verify_of_a_clean_capture(capture: Path) -> None:
     done = capture_file("verify", capture)
     assert done.returncode == 0
     assert re.fullmatch(
-        rf"✓ {capture}: clean: 17 records, [\d.]+ KiB; every checksum, number and index entry is right\n", done.stdout
+        rf"✓ {capture}: clean\n  17 records, [\d.]+ KiB; every checksum, number and index entry is right\n", done.stdout
     )
 
 
