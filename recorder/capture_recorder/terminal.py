@@ -18,7 +18,7 @@ def console(stream: IO[str] | None = None) -> Console:
     guesses at what might be a number. Colour only on a terminal, and not with NO_COLOR."""
     out = Console(file=stream or sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=True)
     columns = os.environ.get("COLUMNS", "")
-    if columns.isdecimal():  # rich does not look at it on a dumb terminal
+    if columns.isdecimal() and int(columns) > 0:  # rich does not look at it on a dumb terminal
         out.size = ConsoleDimensions(int(columns), out.size.height)
     elif not out.is_terminal:
         out.size = ConsoleDimensions(_WIDTH_OF_A_FILE, 100)

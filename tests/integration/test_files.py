@@ -185,6 +185,57 @@ def test_a_folder_that_is_read_only_or_not_there(tmp_path: Path) -> None:
         assert "cannot be created" in done.stderr
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_named_pipe_is_read_once_and_written_to_and_never_replaced(tmp_path: Path, name: str) -> None:
+    source = write_capture(tmp_path / "a.cap", LARGE)
+    fifo, out = tmp_path / "fifo", tmp_path / "out.cap"
+    os.mkfifo(fifo)
+    feeder = threading.Thread(target=fifo.write_bytes, args=(source.read_bytes(),))
+    feeder.start()
+    done = capture_file(*command(name, fifo, out))
+    feeder.join(60)
+    assert done.returncode == 0, done.stderr
+    came: list[bytes] = []
+    reader = threading.Thread(target=lambda: came.append(fifo.read_bytes()))
+    reader.start()
+    done = capture_file(*command(name, source, fifo))
+    reader.join(60)
+    assert done.returncode == 0, done.stderr
+    assert came == [out.read_bytes()]
+    assert fifo.is_fifo()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("target", ["", "/", ".", "/dev/null"])
+def test_odd_names_of_an_output(tmp_path: Path, name: str, target: str) -> None:
+    """A device is written to, and stays one: as root, a rename would put a file in its place."""
+    source = write_capture(tmp_path / "a.cap", LARGE)
+    form = () if name == "convert" else ("--force",)
+    done = capture_file(*command(name, source, target), *form)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == (0 if target == "/dev/null" else 1), done.stderr
+    assert Path(os.devnull).is_char_device()
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda sign: sign.name)
+def test_a_rewrite_that_is_interrupted_leaves_nothing(tmp_path: Path, sign: signal.Signals) -> None:
+    payload = os.urandom(1 << 20)
+    records = [Message(call=1, direction=0, index=i, time_ns=2, payload=payload) for i in range(100)]
+    source = write_capture(tmp_path / "a.cap", [Meta(created_ns=0, clock_ns=0), *records])
+    before = source.read_bytes()
+    with subprocess.Popen(
+        [BIN / "capture-file", "pack", source, "-o", tmp_path / "out.cap", "--level", "22"], stderr=subprocess.PIPE
+    ) as process:
+        while len(list(tmp_path.iterdir())) < 2:
+            assert process.poll() is None
+        process.send_signal(sign)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + sign
+    assert b"Traceback" not in errors
+    assert [path.name for path in tmp_path.iterdir()] == ["a.cap"]
+    assert source.read_bytes() == before
+
+
 def test_two_processes_on_one_path(tmp_path: Path) -> None:
     """The second recorder says what to do, and the first one's file is not touched."""
     path = tmp_path / "a.cap"

@@ -48,8 +48,9 @@ class PartFile:
 
     def __init__(self, path: str | os.PathLike[str], *, replace: bool = False, own: bool = False) -> None:
         self.path = Path(path)
-        name = f"{self.path.name}.{os.getpid()}" if own else self.path.name
-        self.part = self.path.with_name(name + PART)
+        if not self.path.name:
+            raise CaptureWriteError(os.fspath(path) or '""', "is no name of a file; give another")
+        self.part = own_part(self.path) if own else self.path.with_name(self.path.name + PART)
         self._offset = 0
         self._replace = replace
         self._fd = _create(self.path, self.part, replace=replace)
@@ -104,6 +105,11 @@ class PartFile:
             self.part.unlink(missing_ok=True)
 
 
+def own_part(path: Path) -> Path:
+    """The name that a PartFile of this process's own has until it is whole."""
+    return path.with_name(f"{path.name}.{os.getpid()}{PART}")
+
+
 class Pipe:
     """Standard output, or another descriptor of which we are not the owner: what is written is gone."""
 
@@ -148,6 +154,8 @@ class Pipe:
 
 def _create(path: Path, part: Path, *, replace: bool) -> int:
     """Open `part` for us alone. A capture is evidence: nothing that exists is written over."""
+    if path.is_dir():
+        raise CaptureWriteError(str(path), "is a folder; give the name of a file in it")
     if path.exists() and not replace:
         raise CaptureWriteError(str(path), "exists already, and a capture is never written over; give another name")
     for _ in range(2):

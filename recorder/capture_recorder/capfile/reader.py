@@ -56,8 +56,8 @@ Item = Entry | Unknown | Damage
 
 
 class CaptureReader:
-    """An open capture: a path, or "-" for standard input. A context manager. With `salvage` a file is opened whose
-    preamble is damaged, if records can be read by what is left of it.
+    """An open capture: a path, or what is open as `stdin`, by whatever name. A context manager. With `salvage` a file
+    is opened whose preamble is damaged, if records can be read by what is left of it.
 
     Raises NotACapture, UnsupportedCapture and OSError when opened.
     """
@@ -67,7 +67,7 @@ class CaptureReader:
         self.watch: Callable[[int], None] | None = None  # is told how far a scan is, in bytes, before each window
         self.preamble_fault: str | None = None  # what is wrong with it, of a file that was opened nevertheless
         self._condition: str | None = None
-        if self.name == "-" and stdin is not None:
+        if stdin is not None:
             self._fd = os.dup(stdin.fileno())  # `stdin` may be a file that goes when nobody has it
         else:
             self._fd = os.open(self.name, os.O_RDONLY | os.O_CLOEXEC)

@@ -8,21 +8,23 @@ import io
 import json
 import os
 import shutil
+import signal
 import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib import metadata as distributions
+from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn, TypeVar
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ..capfile import CaptureError, CaptureReader, CaptureWriteError, Damage, open_capture
+from ..capfile import CannotOpen, CaptureError, CaptureReader, CaptureWriteError, Damage, open_capture
 from ..capfile.decoder import CLEAN
-from ..capfile.output import Output, PartFile, Pipe
+from ..capfile.output import Output, PartFile, Pipe, own_part
 from ..capfile.records import Gap, Metadata, Redacted
 from ..terminal import console
 from ..text import printable
@@ -79,6 +81,8 @@ def run(command: click.Group) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # an ASCII locale is no reason to fail at an arrow
             stream.reconfigure(errors="backslashreplace")
+    for sign in (signal.SIGTERM, signal.SIGHUP):  # so that nothing half made is left
+        signal.signal(sign, _end)
     try:
         status = command.main(standalone_mode=False)
     except click.ClickException as error:
@@ -91,7 +95,14 @@ def run(command: click.Group) -> NoReturn:
     except OSError as error:  # the disk of the output is full, that of the capture is broken
         _discard_output()
         status = _fail(f"{error.filename or 'capture-file'}: {(error.strerror or str(error)).lower()}")
+    finally:
+        for part in _unfinished:  # of a whole one there is no such file any more
+            part.unlink(missing_ok=True)
     sys.exit(status)
+
+
+def _end(number: int, _frame: object) -> NoReturn:
+    sys.exit(128 + number)  # as a shell has it
 
 
 def _fail(sentence: str) -> int:
@@ -118,17 +129,41 @@ def version() -> str:
         return "unknown"
 
 
-def opened(file: str, *, twice: bool = False, salvage: bool = False, stdin: BinaryIO | None = None) -> CaptureReader:
-    """The capture, or standard input for "-" (or what stands for it); that is kept in a file without a name where it is
-    to be read `twice`. Raises CaptureError."""
-    if stdin is None and file == "-":
-        stdin = getattr(sys.stdin, "buffer", None)
-    if stdin is not None and twice and not stat.S_ISREG(os.fstat(stdin.fileno()).st_mode):
-        with tempfile.TemporaryFile() as spool:
-            shutil.copyfileobj(stdin, spool)
-            spool.flush()
-            return open_capture(file, stdin=spool, salvage=salvage)
+def opened(file: str, *, twice: bool = False, salvage: bool = False) -> CaptureReader:
+    """The capture, or standard input for "-". What is no file and is to be read `twice` is kept in one without a name.
+    Raises CaptureError."""
+    if twice and not _is_regular(file):
+        with spooled(file) as stream:
+            return open_capture(file, stdin=stream, salvage=salvage)
+    stdin: BinaryIO | None = getattr(sys.stdin, "buffer", None) if file == "-" else None
     return open_capture(file, stdin=stdin, salvage=salvage)
+
+
+def _is_regular(file: str) -> bool:
+    """Whether it can be read twice; what is not there fails elsewhere, and better."""
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode if file == "-" else os.stat(file).st_mode  # noqa: PTH116
+    except (OSError, ValueError, AttributeError):
+        return True
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+
+
+@contextlib.contextmanager
+def spooled(file: str) -> Iterator[BinaryIO]:
+    """A file, or standard input for "-", open for reading; what cannot be read twice as a copy. Raises CannotOpen."""
+    stdin = getattr(sys.stdin, "buffer", None) if file == "-" else None
+    try:
+        stream = stdin or open(file, "rb")  # noqa: PTH123, SIM115 - its name as it was given, closed below
+    except OSError as error:
+        raise CannotOpen(file or '""', (error.strerror or str(error)).lower()) from error
+    with stream:
+        if _is_regular(file):
+            yield stream
+            return
+        with tempfile.TemporaryFile() as copy:
+            shutil.copyfileobj(stream, copy)
+            copy.seek(0)
+            yield copy
 
 
 def output_to(file: str, sources: Sequence[CaptureReader], *, force: bool) -> Output:
@@ -137,10 +172,26 @@ def output_to(file: str, sources: Sequence[CaptureReader], *, force: bool) -> Ou
         if sys.stdout.isatty():
             raise CaptureWriteError("-", "a capture is no text: send it to a file or a program, not to a terminal")
         return Pipe(sys.stdout.fileno())
-    if os.path.exists(file) and any(source.is_file(file) for source in sources):  # noqa: PTH110 - as it was given
+    if any(_is_same(source, file) for source in sources):
         raise CaptureWriteError(file, "is the capture itself, which is never changed; give another name")
-    return PartFile(file, replace=force, own=True)
+    if _is_regular(file):
+        if Path(file).name:
+            _unfinished.add(own_part(Path(file)))  # before it is there: a signal may come at any moment
+        return PartFile(file, replace=force, own=True)
+    try:  # a device or a named pipe: it is written to, and never replaced
+        return Pipe(os.open(file, os.O_WRONLY | os.O_CLOEXEC), file)
+    except OSError as error:
+        raise CaptureWriteError(file, f"cannot be opened: {(error.strerror or str(error)).lower()}") from error
 
+
+def _is_same(source: CaptureReader, file: str) -> bool:
+    try:
+        return source.is_file(file)
+    except (OSError, ValueError):  # it is not there
+        return False
+
+
+_unfinished: Final[set[Path]] = set()  # files that are not to be left behind
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 

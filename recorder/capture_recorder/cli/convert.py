@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import shutil
-import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
 import click
 
-from ..capfile import CannotOpen
+from ..capfile import open_capture
 from ..capfile.errors import ForeignForm
 from ..capfile.framing import MAGIC
 from ..forms import FORMS, PEEK, form_of
-from .common import OK, opened, output_to, progress, say
+from .common import OK, output_to, progress, say, spooled
 
 _SUFFIXES: Final = {".cap": "cap", ".jsonl": "jsonl", ".binarylog": "binarylog"}
 
@@ -48,7 +42,7 @@ def convert(file: str, output: str, to: str | None, force: bool) -> int:
     to = to or _SUFFIXES.get(Path(output).suffix)
     if to is None:
         raise click.UsageError(f"which form is {output!r} to have? Give --to, or a suffix: {', '.join(_SUFFIXES)}.")
-    with _opened(file) as stream:
+    with spooled(file) as stream:
         head = stream.read(PEEK)
         stream.seek(0)
         if head.startswith(MAGIC):
@@ -67,7 +61,7 @@ def _from_capture(file: str, stream: BinaryIO, output: str, to: str, *, force: b
         raise click.UsageError(
             f"{file!r} is a capture already; to copy what is whole of one, use `capture-file recover`."
         )
-    with opened(file, stdin=stream) as reader, progress("converting", reader):
+    with open_capture(file, stdin=stream) as reader, progress("converting", reader):
         return FORMS[to].save(reader, output_to(output, [reader], force=force))
 
 
@@ -81,17 +75,3 @@ def _to_capture(file: str, stream: BinaryIO, head: bytes, output: str, to: str, 
     if Path(output).exists() and Path(file).exists() and Path(output).samefile(file):
         raise click.UsageError(f"{output!r} is the file itself; give another name.")
     return FORMS[name].load(stream, file, output_to(output, [], force=force))
-
-
-@contextlib.contextmanager
-def _opened(file: str) -> Iterator[BinaryIO]:
-    """The file, or a copy of standard input that can be read twice."""
-    try:
-        stream = tempfile.TemporaryFile() if file == "-" else Path(file).open("rb")  # noqa: SIM115
-    except OSError as error:
-        raise CannotOpen(file, (error.strerror or str(error)).lower()) from error
-    with stream:
-        if file == "-":
-            shutil.copyfileobj(getattr(sys.stdin, "buffer", io.BytesIO()), stream)
-            stream.seek(0)
-        yield stream

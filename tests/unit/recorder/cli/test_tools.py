@@ -398,6 +398,16 @@ def test_words_for_people_are_safe_for_a_terminal(tmp_path: Path) -> None:
         assert not any(char in done.stdout + done.stderr for char in "\x1b\x07\u202e\x00"), command
 
 
+@pytest.mark.parametrize("columns", ["0", "1", "20", "80", "500", "many"])
+def test_any_width_shows_something(capture: Path, columns: str) -> None:
+    for command in ("info", "stats", "verify", "frames"):
+        environment = {**os.environ, "COLUMNS": columns, "TERM": "dumb"}
+        done = subprocess.run(
+            [BIN / "capture-file", command, capture], env=environment, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, bool(done.stdout.strip()), done.stderr) == (0, True, ""), command
+
+
 def test_completion_lists_the_commands(tmp_path: Path) -> None:
     environment = {
         **os.environ,
