@@ -80,9 +80,11 @@ class Catalog:
         row = self.calls.get(number)
         if row is None:
             return None
-        found = self.read(row.seq)
-        if found is not None and _opens(found, number):
-            return found
+        for item in self._reader.from_offset(row.offset, ONE_RECORD):
+            if item.offset != row.offset:
+                break  # what stands there is one record, or a block of them
+            if isinstance(item, Entry) and item.seq == row.seq and _opens(item, number):
+                return item
         return next((entry for entry in self._reader.entries() if _opens(entry, number)), None)  # the index lies
 
     def schemas(self) -> Iterator[Schema]:

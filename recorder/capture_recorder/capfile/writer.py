@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from . import blocks, codec, framing
-from .errors import CaptureWriteError
+from .errors import CaptureWriteError, RecordError
 from .framing import HEAD_SIZE, TAIL_SIZE, Buffer, Preamble, Trailer
 from .index import Index
 from .output import Output, PartFile
@@ -63,7 +63,10 @@ class CaptureWriter:
     def append(self, record: Record) -> int:
         """Write one record; its number. When this returns, the kernel has it. Raises CaptureWriteError, and then the
         record is not in the file."""
-        prefix, payload = codec.encode(record)
+        try:
+            prefix, payload = codec.encode(record)
+        except RecordError as error:
+            raise CaptureWriteError(str(self.path), str(error)) from error
         return self._append(record.TYPE, 0, prefix, payload, record)
 
     def append_raw(self, kind: int, flags: int, body: Buffer, record: Record | None = None) -> int:

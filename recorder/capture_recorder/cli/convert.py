@@ -46,17 +46,15 @@ def convert(file: str, output: str, to: str | None, force: bool) -> int:
         head = stream.read(PEEK)
         stream.seek(0)
         if head.startswith(MAGIC):
-            said = _from_capture(file, stream, output, to, force=force)
-            direction = "it cannot hold"
+            said = [f"{output}: it cannot hold: {clause}" for clause in _from_capture(file, stream, output, to, force)]
         else:
-            said = _to_capture(file, stream, head, output, to, force=force)
-            direction = "note"
-    for clause in said:
-        say(f"{output}: {direction}: {clause}")
+            said = [f"{file}: note: {clause}" for clause in _to_capture(file, stream, head, output, to, force)]
+    for sentence in said:
+        say(sentence)
     return OK
 
 
-def _from_capture(file: str, stream: BinaryIO, output: str, to: str, *, force: bool) -> list[str]:
+def _from_capture(file: str, stream: BinaryIO, output: str, to: str, force: bool) -> list[str]:
     if to == "cap":
         raise click.UsageError(
             f"{file!r} is a capture already; to copy what is whole of one, use `capture-file recover`."
@@ -65,7 +63,7 @@ def _from_capture(file: str, stream: BinaryIO, output: str, to: str, *, force: b
         return FORMS[to].save(reader, output_to(output, [reader], force=force))
 
 
-def _to_capture(file: str, stream: BinaryIO, head: bytes, output: str, to: str, *, force: bool) -> list[str]:
+def _to_capture(file: str, stream: BinaryIO, head: bytes, output: str, to: str, force: bool) -> list[str]:
     name = form_of(head)
     if name is None:
         titles = ", ".join(form.title for form in FORMS.values())

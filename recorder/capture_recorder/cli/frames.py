@@ -50,6 +50,7 @@ Item = Entry | Unknown | Damage
 
 _ARROWS: Final = (("→", "cyan"), ("←", "magenta"))  # request, response
 _OPENINGS: Final = frozenset((Call.NAME,))
+_RARE: Final = 100  # records that are read in the time in which one is found
 _TICK: Final = 0.1  # seconds between two looks at a file that is being written
 _BAD_SHOWN: Final = 3  # checks that failed, on a row
 _BYTES_SHOWN: Final = 32  # of a payload that nothing is known of
@@ -144,10 +145,19 @@ class _Source:
     def _found(self) -> Iterator[Item]:
         if self._catalog is None:
             return self._reader.scan()
-        if self._wanted.names == _OPENINGS:
+        if self._wanted.names == _OPENINGS and self._calls_are_rare():
             found = map(self._catalog.opening, self._catalog.calls)
             return (entry for entry in found if entry is not None)
-        return self._catalog.items_from(self._wanted.first)
+        return self._catalog.items_from(self._wanted.first) if self._wanted.first > 1 else self._reader.scan()
+
+    def _calls_are_rare(self) -> bool:
+        """Whether going to each is less work than reading everything."""
+        trailer = self._reader.trailer()
+        return (
+            trailer is not None
+            and self._catalog is not None
+            and len(self._catalog.calls) * _RARE < trailer.record_count
+        )
 
     def _passes(self, seq: int, event: Event, method: str) -> bool:
         if not self._wanted.passes(seq, event, method):

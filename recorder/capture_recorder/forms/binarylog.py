@@ -41,6 +41,9 @@ from .log_entry import entry_class
 _LENGTH: Final = struct.Struct(">I")
 _SERVER: Final = 2  # logger
 CLIENT_HEADER, SERVER_HEADER, CLIENT_MESSAGE, SERVER_MESSAGE, HALF_CLOSE, TRAILER, CANCEL = range(1, 8)
+_TIMESTAMP: Final = 0x0A  # the tag of an entry's first field
+_LONG: Final = 4096  # bytes of an entry that may be the first, which has a call's metadata, and is not all there
+_LONGEST: Final = 1 << 28
 _UNKNOWN: Final = 2  # gRPC's status code
 _DETAILS: Final = "grpc-status-details-bin"
 _ADDRESSES: Final = {1: "ipv4", 2: "ipv6", 3: "unix"}
@@ -51,7 +54,9 @@ def looks_like(head: bytes) -> bool:
     if len(head) < 4:
         return False
     (length,) = _LENGTH.unpack_from(head)
-    if not 0 < length <= len(head) - 4:  # the first entry is a header, and short
+    if length > len(head) - 4:  # as far as it can be seen: an entry begins with its time
+        return len(head) >= _LONG and length <= _LONGEST and head[4] == _TIMESTAMP
+    if length == 0:
         return False
     try:
         entry = entry_class().FromString(head[4 : 4 + length])

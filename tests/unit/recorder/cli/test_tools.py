@@ -119,6 +119,20 @@ def test_a_span_of_a_long_capture_is_shown_without_reading_what_is_before_it(tmp
     assert capture_file("frames", path, "--json").returncode == 3
 
 
+def test_how_calls_begin_is_shown_however_many_they_are(tmp_path: Path) -> None:
+    """By the index where they are rare, by a scan where they are not; packed, too."""
+    first = [Call(call=c, time_ns=c, method="/s/M", kind="bidi") for c in range(1, 4)]
+    last = Call(call=4, time_ns=9, method="/s/M", kind="bidi")
+    messages = [Message(call=1, direction=0, index=i, time_ns=9, payload=b"x") for i in range(3 * INTERVAL_RECORDS)]
+    rare = write_capture(tmp_path / "rare.cap", [ONE_OF_EACH[0], *first, *messages, last])
+    often = write_capture(tmp_path / "often.cap", [ONE_OF_EACH[0], *first, last, *messages[:5]])
+    for path, wanted in ((rare, [2, 3, 4, 3080]), (often, [2, 3, 4, 5])):
+        packed = tmp_path / f"{path.stem}.packed.cap"
+        assert capture_file("pack", path, "-o", packed).returncode == 0
+        for each in (path, packed):
+            assert seqs(each, "--event", "open") == wanted
+
+
 def test_frames_in_hex(capture: Path) -> None:
     done = capture_file("frames", capture, "--events", "11", "--hex")
     assert done.stdout.splitlines()[1:] == ["      00000000  08 01                                             |..|"]

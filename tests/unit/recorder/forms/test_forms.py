@@ -336,6 +336,12 @@ def test_what_is_of_no_form_is_none(data: bytes) -> None:
     assert form_of(data) is None
 
 
+def test_a_first_entry_longer_than_what_is_looked_at_is_told() -> None:
+    log, _ = saved(binarylog, written([ONE_OF_EACH[0], *unary(1, method="/s/" + "M" * 100_000)]))
+    assert form_of(log[:5000]) == "binarylog"
+    assert form_of(b"\x7f" + log[1:5000]) is None
+
+
 def test_a_line_longer_than_what_is_looked_at_is_told() -> None:
     line = json.dumps({"requests": ["00" * 100_000], "responses": []}).encode()
     assert form_of(line[:1000]) == "prototype"
