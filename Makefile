@@ -5,6 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.stamp
 
 RUNS   ?= 100000
+SOAK   ?= 1000
 .PHONY: help setup demo test check lint proto lock bench soak clean
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -41,7 +42,7 @@ bench: setup ## benchmarks, as ratios measured in pairs
 
 soak: setup ## long campaigns: a million hostile files, a coverage-guided fuzzer (RUNS=100000 of each target)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-soak.lock
-	SOAK=1000 $(BIN)/python -m pytest --timeout 0 tests/unit/recorder/test_hostile.py
+	SOAK=$(SOAK) $(BIN)/python -m pytest --timeout 0 tests/unit/recorder/test_hostile.py
 	for target in raw framed block form; do $(BIN)/python tests/fuzz/fuzz.py $$target $(RUNS) .soak/$$target || exit 1; done
 
 lock: ## resolve the dependencies anew (needs uv)
