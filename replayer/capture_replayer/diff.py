@@ -19,6 +19,7 @@ from capture_recorder.capfile.records import (
     Call,
     Cancel,
     Event,
+    Gap,
     HalfClose,
     Headers,
     Message,
@@ -62,21 +63,25 @@ def diff(a: CaptureReader, b: CaptureReader) -> Result:
     counts: Counter[str] = Counter()
     divergences: list[Divergence] = []
     try:
-        calls = _compare(a, b, counts, divergences)
+        gaps: Counter[str] = Counter()
+        calls = _compare(a, b, counts, divergences, gaps)
     except Unreadable as error:
         return Result(b.name, b.condition, error=str(error))
     divergences.sort(key=lambda divergence: (divergence.event, divergence.after))
     kept = tuple(divergences[:SHOWN])
-    return Result(b.name, b.condition, calls, {verdict: counts[verdict] for verdict in VERDICTS}, kept)
+    counted = {verdict: counts[verdict] for verdict in VERDICTS}
+    return Result(b.name, b.condition, calls, counted, kept, gaps=gaps.total())
 
 
-def _compare(a: CaptureReader, b: CaptureReader, counts: Counter[str], divergences: list[Divergence]) -> int:
+def _compare(
+    a: CaptureReader, b: CaptureReader, counts: Counter[str], divergences: list[Divergence], gaps: Counter[str]
+) -> int:
     schemas = SchemaSet()
     pairs: dict[_Key, _Pair] = {}
     keys: tuple[dict[int, _Key], dict[int, _Key]] = ({}, {})  # of the open calls of each side
     begun: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
     calls = 0
-    for entries in zip_longest(_events(a, schemas), _events(b, SchemaSet())):
+    for entries in zip_longest(_events(a, schemas, gaps), _events(b, SchemaSet(), gaps)):
         for side, entry in enumerate(entries):
             if entry is None:
                 continue
@@ -102,7 +107,7 @@ def _compare(a: CaptureReader, b: CaptureReader, counts: Counter[str], divergenc
     return calls
 
 
-def _events(reader: CaptureReader, schemas: SchemaSet) -> Iterator[Entry]:
+def _events(reader: CaptureReader, schemas: SchemaSet, gaps: Counter[str]) -> Iterator[Entry]:
     for item in reader.scan():
         if isinstance(item, Damage):
             raise Unreadable(
@@ -110,6 +115,8 @@ def _events(reader: CaptureReader, schemas: SchemaSet) -> Iterator[Entry]:
             )
         if isinstance(item, Entry) and isinstance(item.record, Schema):
             schemas.add(item.record)
+        elif isinstance(item, Entry) and isinstance(item.record, Gap):
+            gaps[reader.name] += 1
         elif isinstance(item, Entry) and isinstance(item.record, EVENT_TYPES):
             yield item
 

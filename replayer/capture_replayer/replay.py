@@ -16,6 +16,7 @@ from capture_recorder.capfile.decoder import DAMAGED, TORN, UNREADABLE
 from capture_recorder.capfile.reader import Item
 from capture_recorder.capfile.records import EVENT_TYPES, Call, Cancel, Gap, HalfClose, Message, Schema
 from capture_recorder.capfile.schema import SchemaSet
+from capture_recorder.text import counted
 
 from .client import Client, TargetUnreachable
 from .compare import VERDICTS
@@ -92,7 +93,7 @@ class _Complaints:
         record = item.record
         if isinstance(record, Gap) and (not self._calls or record.call is None or record.call in self._calls):
             return (
-                f"the recorder lost {record.events} events before record {item.seq} ({record.why}); "
+                f"{counted(record.events, 'event')} lost before record {item.seq} ({record.why}); "
                 "a capture with a gap cannot be replayed as if it were whole"
             )
         if isinstance(record, EVENT_TYPES):

@@ -121,6 +121,9 @@ def _counts(result: Result) -> Text:
 def _remarks(result: Result, console: Console) -> None:
     if result.condition != "clean":
         console.print(Text(f"  the capture is {result.condition}: this says nothing of what it lost", style="yellow"))
+    if result.gaps:
+        gaps = _count(result.gaps, "gap")
+        console.print(Text(f"  {gaps} where events were lost: this says nothing of those", style="yellow"))
     if result.withheld:
         names = printable(", ".join(result.withheld))
         text = f"  not sent, since the capture has it redacted: {names} (give it with --metadata)"

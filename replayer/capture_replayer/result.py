@@ -19,6 +19,7 @@ class Result:
     divergences: tuple[Divergence, ...] = ()  # in observation order, the first of them
     withheld: tuple[str, ...] = ()  # metadata names that the capture has redacted, and that were not sent
     gave_up: bool = False
+    gaps: int = 0  # where events were lost, in what was compared
     error: str | None = None
 
     @property
@@ -37,4 +38,6 @@ class Result:
             "counts": self.counts,
             "first_divergence": first,
         }
+        if self.gaps:
+            body["gaps"] = self.gaps
         return body if self.error is None else {**body, "error": self.error}

@@ -186,7 +186,7 @@ def test_a_capture_with_a_gap_is_not_replayed_as_if_it_were_whole(tmp_path: Path
     path = write_capture(tmp_path / "gap.cap")
     done = replay(path, "--target", "127.0.0.1:1")
     assert done.returncode == 125
-    assert "the recorder lost 2 events" in done.stdout.replace("\n", " ")
+    assert "2 events lost before record" in done.stdout.replace("\n", " ")
 
 
 START = Call(call=1, time_ns=0, method="/s/M", kind="bidi")

@@ -111,6 +111,9 @@ def _changed(source: _Source, decoded: Entry | Unknown, made: Merge) -> Record |
             raise CaptureWriteError(source.reader.name, f"{why}: it cannot be merged; use a newer capture-replay")
         return None
     record = decoded.record
+    if getattr(record, "time_ns", 0) + source.later_ns >= 1 << 64:
+        why = f"record {decoded.seq} at offset {decoded.offset}: its time beside the others is more than a file holds"
+        raise CaptureWriteError(source.reader.name, why)
     if isinstance(record, EVENT_TYPES):
         made.events += 1
         if isinstance(record, Call):

@@ -19,6 +19,7 @@ from .errors import CaptureWriteError
 from .framing import Buffer
 
 PART: Final = ".part"
+_LONGEST: Final = 200  # bytes; 255 are the most that file systems take
 _log = logging.getLogger("capture_recorder")
 
 
@@ -52,7 +53,7 @@ class PartFile:
             raise CaptureWriteError(os.fspath(path) or '""', "is no name of a file; give another")
         self.part = own_part(self.path) if own else self.path.with_name(self.path.name + PART)
         self._offset = 0
-        self._replace = replace
+        self._replace, self._own = replace, own
         self._fd = _create(self.path, self.part, replace=replace)
 
     @property
@@ -90,7 +91,11 @@ class PartFile:
     def finish(self) -> None:
         """Sync, and give it its name."""
         self.sync()
-        _rename(self.part, self.path, replace=self._replace)
+        try:
+            _rename(self.part, self.path, replace=self._replace)
+        except OSError as error:
+            stays = f"is whole, but stays {self.part.name}" if not self._own else "cannot be given its name"
+            raise CaptureWriteError(str(self.path), f"{stays}: {_reason(error)}") from error
 
     def abandon(self) -> None:
         """Let the file go as it is."""
@@ -107,7 +112,8 @@ class PartFile:
 
 def own_part(path: Path) -> Path:
     """The name that a PartFile of this process's own has until it is whole."""
-    return path.with_name(f"{path.name}.{os.getpid()}{PART}")
+    name = os.fsdecode(os.fsencode(path.name)[:_LONGEST])  # with the rest it still is a name that file systems take
+    return path.with_name(f"{name}.{os.getpid()}{PART}")
 
 
 class Pipe:
@@ -157,7 +163,7 @@ def _create(path: Path, part: Path, *, replace: bool) -> int:
     if path.is_dir():
         raise CaptureWriteError(str(path), "is a folder; give the name of a file in it")
     if path.exists() and not replace:
-        raise CaptureWriteError(str(path), "exists already, and a capture is never written over; give another name")
+        raise CaptureWriteError(str(path), "exists already, and a capture is not written over; give another name")
     for _ in range(2):
         try:
             fd = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -195,19 +201,16 @@ def _set_aside(path: Path, part: Path) -> None:
 
 
 def _rename(part: Path, path: Path, *, replace: bool) -> None:
-    """Give the finished file its name, if that is still free, and have the folder remember it."""
+    """Give the finished file its name, if that is still free, and have the folder remember it. Raises OSError."""
+    if replace:
+        part.replace(path)
+    else:
+        _name_without_replacing(part, path)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        if replace:
-            part.replace(path)
-        else:
-            _name_without_replacing(part, path)
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    except OSError as error:
-        raise CaptureWriteError(str(path), f"is whole, but stays {part.name}: {_reason(error)}") from error
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def _name_without_replacing(part: Path, path: Path) -> None:

@@ -16,8 +16,9 @@ from .records import Checkpoint, Footer
 from .rewrite import whole
 from .writer import CaptureWriter, Member
 
-BLOCK_SIZE: Final = 1 << 20
-"""Bytes of records that a block holds: larger ones compress hardly better, and reading one event expands one block."""
+BLOCK_SIZE: Final = 1 << 18
+"""Bytes of records that a block holds: larger ones compress hardly better, reading one event expands one block, and a
+bad byte costs one."""
 LEVEL: Final = 9  # of Zstandard: past it time grows much faster than files shrink
 
 

@@ -174,6 +174,8 @@ class CaptureReader:
                 yield from self._windows(decoder, decoder.offset, WINDOW)
                 break
             state = (decoder.offset, decoder.wants)
+            if decoder.offset > (self.size or 0):
+                raise CannotRead(self.name, decoder.offset, "the file is shorter now than what was read of it")
             # read anew each time: a write that failed is cut off again, and other bytes come in its place
             data = os.pread(self._fd, max(WINDOW, decoder.wants), decoder.offset)
             yield from decoder.scan(data, decoder.offset, final=False)

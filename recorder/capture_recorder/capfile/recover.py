@@ -10,16 +10,19 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from .decoder import TORN, Damage
-from .framing import RecordType
+from .framing import FIRST_SKIPPABLE, RecordType
 from .output import Output
 from .reader import CaptureReader, Entry
-from .records import Meta
+from .records import EVENT_TYPES, Cancel, Meta, Status
 from .rewrite import INDEX, Copier, derived_id, gap
 from .verify import verify
 from .writer import CaptureWriter, copy
 
 _COPY: Final = 1024 * 1024  # bytes at a time
-_REBUILT: Final = (RecordType.CHECKPOINT, RecordType.FOOTER)  # whose loss loses nothing
+_NO_EVENTS: Final = frozenset(
+    (RecordType.META, RecordType.SCHEMA, RecordType.CHECKPOINT, RecordType.FOOTER, *range(FIRST_SKIPPABLE, 256))
+)
+"""Records whose loss is told, and makes no hole among the events."""
 
 
 @dataclass(slots=True)
@@ -30,6 +33,7 @@ class Recovery:
     condition: str
     records: int = 0
     lost: list[Damage] = field(default_factory=list)
+    copied: bool = False  # there was nothing to be mended
 
 
 def recover(source: CaptureReader, output: Output) -> Recovery:
@@ -41,6 +45,7 @@ def recover(source: CaptureReader, output: Output) -> Recovery:
     recovery = Recovery(found.condition)
     if found.clean:
         copy(source.chunks(_COPY), output)
+        recovery.copied = True
         recovery.records = sum(not isinstance(getattr(item, "record", None), INDEX) for item in source.scan())
         return recovery
     writer = CaptureWriter(output, file_id=derived_id("recover", source.preamble.file_id))
@@ -56,11 +61,12 @@ def recover(source: CaptureReader, output: Output) -> Recovery:
 def _salvage(source: CaptureReader, writer: CaptureWriter, recovery: Recovery) -> None:
     copier = Copier(writer)
     pending: list[Damage] = []  # lost since the last record that is whole
+    open_calls: set[int] = set()
     last_time = 0
     for item in source.raw():
         if isinstance(item, Damage):
             recovery.lost.append(item)
-            if item.offset > 0 and item.type not in _REBUILT:
+            if item.offset > 0 and item.type not in _NO_EVENTS:
                 pending.append(item)
             continue
         raw, decoded = item
@@ -74,14 +80,22 @@ def _salvage(source: CaptureReader, writer: CaptureWriter, recovery: Recovery) -
         if writer.seq == 0:
             writer.append(Meta(created_ns=0, clock_ns=0))  # the file's own is lost, and a capture begins with one
         if pending:  # a record follows: what is lost is lost from the middle
-            writer.append(gap(pending, last_time))
+            writer.append(gap(pending, last_time, _whose(pending, open_calls)))
             pending = []
         if isinstance(record, INDEX):
             continue
         last_time = max(last_time, getattr(record, "time_ns", 0))
+        if isinstance(record, EVENT_TYPES):
+            (open_calls.discard if isinstance(record, (Status, Cancel)) else open_calls.add)(record.call)
         copier.copy(raw, decoded)
     if writer.seq == 0:
         writer.append(Meta(created_ns=0, clock_ns=0))
     if pending and recovery.condition != TORN:  # a torn end is no hole: nothing stood behind it
-        writer.append(gap(pending, last_time))
+        writer.append(gap(pending, last_time, _whose(pending, open_calls)))
     recovery.records = copier.records
+
+
+def _whose(lost: list[Damage], open_calls: set[int]) -> int | None:
+    """The call that the lost events are of: where they began none, and one alone was open."""
+    within = all(damage.type not in (0, RecordType.CALL) for damage in lost)
+    return next(iter(open_calls)) if within and len(open_calls) == 1 else None

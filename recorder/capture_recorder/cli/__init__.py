@@ -29,8 +29,8 @@ Example:
 
 \b
 Exit status:
-  0 the capture is clean · 3 torn or damaged (what is whole was shown)
-  1 no capture, or not readable · 2 wrong usage
+  0 the capture is clean · 3 torn or damaged (what is whole was shown) · 2 wrong usage
+  1 failed: no capture, not readable, or not whole where it has to be
 """
 
 

@@ -22,14 +22,24 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ..capfile import CannotOpen, CaptureError, CaptureReader, CaptureWriteError, Damage, open_capture
+from ..capfile import (
+    CannotOpen,
+    CaptureError,
+    CaptureReader,
+    CaptureWriteError,
+    Damage,
+    NotACapture,
+    open_capture,
+)
 from ..capfile.decoder import CLEAN
+from ..capfile.framing import MAGIC
 from ..capfile.output import Output, PartFile, Pipe, own_part
 from ..capfile.records import Gap, Metadata, Redacted
 from ..terminal import console
 from ..text import printable
 
 _NO_PROGRESS: Final = 64 * 1024 * 1024  # bytes that are read in less than a second
+PEEK: Final = 1 << 16  # bytes by which it is told what a file is
 OK: Final = 0
 FAILED: Final = 1
 DAMAGED: Final = 3
@@ -65,7 +75,7 @@ class Commands(click.Group):
             status = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:  # here and not in `run`, since click would make it 1 on the way
-            _discard_output()
+            discard_output()
             return OK
         except SystemExit as error:  # rich's way of saying it
             if isinstance(error.__context__, BrokenPipeError):
@@ -77,6 +87,7 @@ class Commands(click.Group):
 def run(command: click.Group) -> NoReturn:
     """Run it as this process. Every error becomes one sentence and an exit status, here and nowhere else."""
     if sys.stdout is None:  # started with `>&-`
+        _closed.add(STDOUT)
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - for as long as we live
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # an ASCII locale is no reason to fail at an arrow
@@ -86,18 +97,20 @@ def run(command: click.Group) -> NoReturn:
     try:
         status = command.main(standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        with contextlib.suppress(OSError):  # nobody can be told
+            error.show()
         status = error.exit_code
     except (click.Abort, KeyboardInterrupt):
         status = INTERRUPTED
     except CaptureError as error:
         status = _fail(str(error))
     except OSError as error:  # the disk of the output is full, that of the capture is broken
-        _discard_output()
+        discard_output()
         status = _fail(f"{error.filename or 'capture-file'}: {(error.strerror or str(error)).lower()}")
     finally:
         for part in _unfinished:  # of a whole one there is no such file any more
-            part.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                part.unlink()
     sys.exit(status)
 
 
@@ -106,11 +119,11 @@ def _end(number: int, _frame: object) -> NoReturn:
 
 
 def _fail(sentence: str) -> int:
-    click.echo(printable(sentence), err=True)
+    say(sentence)
     return FAILED
 
 
-def _discard_output() -> None:
+def discard_output() -> None:
     """What is still in the buffer goes nowhere, so that Python does not fail at it once more when it ends."""
     try:
         fd = sys.stdout.fileno()
@@ -133,10 +146,15 @@ def opened(file: str, *, twice: bool = False, salvage: bool = False) -> CaptureR
     """The capture, or standard input for "-". What is no file and is to be read `twice` is kept in one without a name.
     Raises CaptureError."""
     if twice and not _is_regular(file):
-        with spooled(file) as stream:
+        with spooled(file, partial(_refuse_others, file)) as stream:
             return open_capture(file, stdin=stream, salvage=salvage)
     stdin: BinaryIO | None = getattr(sys.stdin, "buffer", None) if file == "-" else None
     return open_capture(file, stdin=stdin, salvage=salvage)
+
+
+def _refuse_others(file: str, head: bytes) -> None:
+    if not head.startswith(MAGIC):
+        raise NotACapture(file, "it does not begin with the capture magic" if head else "the file is empty")
 
 
 def _is_regular(file: str) -> bool:
@@ -149,8 +167,9 @@ def _is_regular(file: str) -> bool:
 
 
 @contextlib.contextmanager
-def spooled(file: str) -> Iterator[BinaryIO]:
-    """A file, or standard input for "-", open for reading; what cannot be read twice as a copy. Raises CannotOpen."""
+def spooled(file: str, check: Callable[[bytes], None]) -> Iterator[BinaryIO]:
+    """A file, or standard input for "-", open for reading; what cannot be read twice as a copy. `check` sees its
+    beginning first: what comes without an end is not to fill a disk. Raises CannotOpen, and what `check` does."""
     stdin = getattr(sys.stdin, "buffer", None) if file == "-" else None
     try:
         stream = stdin or open(file, "rb")  # noqa: PTH123, SIM115 - its name as it was given, closed below
@@ -158,9 +177,14 @@ def spooled(file: str) -> Iterator[BinaryIO]:
         raise CannotOpen(file or '""', (error.strerror or str(error)).lower()) from error
     with stream:
         if _is_regular(file):
+            check(stream.read(PEEK))
+            stream.seek(0)
             yield stream
             return
         with tempfile.TemporaryFile() as copy:
+            head = stream.read(PEEK)
+            check(head)
+            copy.write(head)
             shutil.copyfileobj(stream, copy)
             copy.seek(0)
             yield copy
@@ -169,15 +193,20 @@ def spooled(file: str) -> Iterator[BinaryIO]:
 def output_to(file: str, sources: Sequence[CaptureReader], *, force: bool) -> Output:
     """Where a rewriter writes: a new file, or standard output for "-". Raises CaptureError."""
     if file == "-":
+        if STDOUT in _closed:
+            raise CaptureWriteError("-", "standard output is closed")
         if sys.stdout.isatty():
             raise CaptureWriteError("-", "a capture is no text: send it to a file or a program, not to a terminal")
         return Pipe(sys.stdout.fileno())
     if any(_is_same(source, file) for source in sources):
         raise CaptureWriteError(file, "is the capture itself, which is never changed; give another name")
     if _is_regular(file):
-        if Path(file).name:
-            _unfinished.add(own_part(Path(file)))  # before it is there: a signal may come at any moment
-        return PartFile(file, replace=force, own=True)
+        target = Path(os.path.realpath(file)) if file else Path()  # what a link leads to is written, the link stays
+        if target.name:
+            _unfinished.add(own_part(target))  # before it is there: a signal may come at any moment
+        if target.exists() and not force and not target.is_dir():
+            raise CaptureWriteError(file, "exists already; give another name, or --force to write over it")
+        return PartFile(target, replace=force, own=True)
     try:  # a device or a named pipe: it is written to, and never replaced
         return Pipe(os.open(file, os.O_WRONLY | os.O_CLOEXEC), file)
     except OSError as error:
@@ -191,6 +220,8 @@ def _is_same(source: CaptureReader, file: str) -> bool:
         return False
 
 
+STDOUT: Final = 1
+_closed: Final[set[int]] = set()  # descriptors that were closed when we were started
 _unfinished: Final[set[Path]] = set()  # files that are not to be left behind
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -226,8 +257,9 @@ def progress(what: str, *readers: CaptureReader) -> Iterator[None]:
 
 
 def say(sentence: str) -> None:
-    """Words for people go to standard error."""
-    click.echo(printable(sentence), err=True)
+    """Words for people go to standard error; where that is full or closed, nowhere."""
+    with contextlib.suppress(OSError):
+        click.echo(printable(sentence), err=True)
 
 
 def status_of(reader: CaptureReader) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -10,8 +11,8 @@ import click
 from ..capfile import open_capture
 from ..capfile.errors import ForeignForm
 from ..capfile.framing import MAGIC
-from ..forms import FORMS, PEEK, form_of
-from .common import OK, output_to, progress, say, spooled
+from ..forms import FORMS, form_of
+from .common import OK, PEEK, output_to, progress, say, spooled
 
 _SUFFIXES: Final = {".cap": "cap", ".jsonl": "jsonl", ".binarylog": "binarylog"}
 
@@ -42,7 +43,7 @@ def convert(file: str, output: str, to: str | None, force: bool) -> int:
     to = to or _SUFFIXES.get(Path(output).suffix)
     if to is None:
         raise click.UsageError(f"which form is {output!r} to have? Give --to, or a suffix: {', '.join(_SUFFIXES)}.")
-    with spooled(file) as stream:
+    with spooled(file, partial(_refuse_others, file)) as stream:
         head = stream.read(PEEK)
         stream.seek(0)
         if head.startswith(MAGIC):
@@ -65,11 +66,15 @@ def _from_capture(file: str, stream: BinaryIO, output: str, to: str, force: bool
 
 def _to_capture(file: str, stream: BinaryIO, head: bytes, output: str, to: str, force: bool) -> list[str]:
     name = form_of(head)
-    if name is None:
-        titles = ", ".join(form.title for form in FORMS.values())
-        raise ForeignForm(file, "offset 0", f"this is neither a capture nor {titles}")
+    assert name is not None
     if to != "cap":
         raise click.UsageError(f"{file!r} is {FORMS[name].title}; convert it to a capture first, and that to {to}.")
     if Path(output).exists() and Path(file).exists() and Path(output).samefile(file):
         raise click.UsageError(f"{output!r} is the file itself; give another name.")
     return FORMS[name].load(stream, file, output_to(output, [], force=force))
+
+
+def _refuse_others(file: str, head: bytes) -> None:
+    if not head.startswith(MAGIC) and form_of(head) is None:
+        titles = " nor ".join(form.title for form in FORMS.values())
+        raise ForeignForm(file, "offset 0", f"this is neither a capture nor {titles}")

@@ -50,7 +50,8 @@ def cut(
     """Make a smaller capture of IN ('-': standard input).
 
     A call is kept from its beginning, since what a server answers depends on what it was told before; what is still
-    open where the cut ends is left open, and replays so. Calls keep their numbers."""
+    open where the cut ends is left open, and replays so. Of several choices a call has to meet all. Calls keep their
+    numbers."""
     asked = {"call": calls, "session": session, "events": events, "since": since, "until": until}
     if all(value is None or value == () for value in asked.values()):
         raise click.UsageError("nothing to cut by: give --call, --session, --events, --since or --until.")

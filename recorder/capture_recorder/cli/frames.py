@@ -32,7 +32,7 @@ from ..capfile.schema import Decoded
 from ..lens import Reading
 from ..status import status_name
 from ..terminal import console
-from ..text import ascii_bytes, hex_lines, human_size, printable
+from ..text import ascii_bytes, counted, hex_lines, human_size, printable
 from .common import (
     DAMAGED,
     OK,
@@ -83,7 +83,8 @@ Example:
 def frames(file: str, as_hex: bool, raw: bool, as_json: bool, follow: bool, **choice: Any) -> int:
     """The events of the capture FILE ('-': standard input), in the order in which the server saw them.
 
-    Of several choices an event has to meet all; damage and gaps are shown in any case."""
+    Of several choices an event has to meet all. Damage and gaps are shown in any case, but for those outside of a span
+    (--events): nothing else is read then."""
     if as_hex + raw + as_json > 1:
         raise click.UsageError("--hex, --raw and --json are three forms; choose one.")
     if raw and sys.stdout.isatty():
@@ -311,7 +312,7 @@ def _row(methods: Methods, item: Item, method: str, width: int | None) -> Text:
             what = f"? {item.seq:>3}  a record of type {item.type}, which this version does not know"
             return Text(what, style="yellow")
         case Entry(record=Gap() as gap):
-            text = f"! {item.seq:>3}  gap: the recorder lost {gap.events:,} events: {gap.why}"
+            text = f"! {item.seq:>3}  gap: {counted(gap.events, 'event')} lost: {gap.why}"
             return Text(printable(text), style="bold yellow")
         case Entry(seq=seq, record=record) if isinstance(record, EVENT_TYPES):
             return _event_row(methods, seq, record, method, width)

@@ -14,16 +14,17 @@ from rich.table import Table
 from rich.text import Text
 
 from ..capfile import CaptureReader, Damage, Entry, Unknown
+from ..capfile.framing import FEATURE_BLOCKS
 from ..capfile.records import REQUEST, Call, Cancel, Gap, Message, Meta, Schema, Status
 from ..capfile.schema import SchemaSet
 from ..status import status_name
 from ..terminal import console, folded, print_table
-from ..text import human_duration, human_size, printable
+from ..text import counted, human_duration, human_size, printable
 from .common import as_line, damage_json, gap_json, opened, progress, status_of
 
 _CONDITIONS: Final = {
     "clean": ("✓", "green", "clean: closed by its recorder, every checksum is right"),
-    "torn": ("!", "yellow", "torn: the recorder did not close it; what is listed here is whole"),
+    "torn": ("!", "yellow", "torn: not closed by its recorder (yet); what is listed here is whole"),
     "damaged": ("✗", "red", "damaged: some of it is lost; see below"),
 }
 _LISTED: Final = 20  # damages and gaps that a person is shown
@@ -143,7 +144,7 @@ def _format(reader: CaptureReader) -> str:
 
 
 def _started(survey: Survey) -> str | None:
-    if survey.meta is None:
+    if survey.meta is None or not survey.meta.created_ns:
         return None
     seconds, ns = divmod(survey.meta.created_ns, 10**9)
     try:
@@ -174,10 +175,25 @@ def _json(file: str, reader: CaptureReader, survey: Survey, size: int | None) ->
         "schema_problems": survey.schemas.problems,
         "records": survey.records,
         "unknown_records": len(survey.unknown),
+        "packed": _is_packed(reader),
         "file_bytes": size,
         "gaps": [gap_json(seq, gap) for seq, gap in survey.gaps],
         "damage": [damage_json(damage) for damage in survey.damage],
     }
+
+
+def _file(reader: CaptureReader, survey: Survey, size: int | None) -> Iterator[str]:
+    yield f"format {_format(reader)}"
+    if _is_packed(reader):
+        yield "packed"
+    yield counted(survey.records, "record")
+    if size:
+        yield human_size(size)
+    yield f"id {reader.preamble.file_id.hex()}"
+
+
+def _is_packed(reader: CaptureReader) -> bool:
+    return bool(reader.preamble.features & FEATURE_BLOCKS)
 
 
 def _derived(meta: Meta) -> str:
@@ -229,7 +245,7 @@ def _unknown(record: Unknown) -> str:
 def _losses(survey: Survey) -> Iterator[str]:
     """What is not there, or not to be read, a sentence each."""
     for seq, gap in survey.gaps:
-        yield f"gap: {gap.events:,} events lost by the recorder: {gap.why} (record {seq})"
+        yield f"gap: {counted(gap.events, 'event')} lost: {gap.why} (record {seq})"
     for damage in survey.damage:
         yield f"damage: {damage}"
     yield from survey.unknown
@@ -239,7 +255,7 @@ def _losses(survey: Survey) -> Iterator[str]:
 
 def _facts(reader: CaptureReader, survey: Survey, size: int | None) -> list[tuple[str, str]]:
     meta = survey.meta
-    counts = (f"{survey.total(what):,} {what}" for what in ("calls", "requests", "responses"))
+    counts = (counted(survey.total(what), what[:-1]) for what in ("calls", "requests", "responses"))
     facts = [
         ("holds", f"{', '.join(counts)}, {human_size(survey.total('size'))} of payload"),
         ("started", (_started(survey) or "not told").replace("T", " ")),
@@ -251,10 +267,9 @@ def _facts(reader: CaptureReader, survey: Survey, size: int | None) -> list[tupl
         facts += [("with", versions)] if versions else []
         if meta.derived:
             facts.append(("made of", _derived(meta)))
-        facts.append(("redacts", ", ".join(meta.redacts) or "nothing: credentials are in it as they came"))
-    facts.append(
-        ("file", f"format {_format(reader)}, {survey.records:,} records" + (f", {human_size(size)}" if size else ""))
-    )
+        unsaid = "not told" if meta.derived and not meta.policy else "nothing: credentials are in it as they came"
+        facts.append(("redacts", ", ".join(meta.redacts) or unsaid))
+    facts.append(("file", ", ".join(_file(reader, survey, size))))
     facts.append(("schema of", ", ".join(survey.schemas.services) or "nothing: messages are shown as bytes"))
     return facts
 

@@ -20,7 +20,9 @@ Example:
 @click.argument("files", metavar="IN…", type=click.Path(path_type=str), nargs=-1, required=True)
 @rewriter
 def merge(files: tuple[str, ...], output: str, force: bool) -> int:
-    """Put the captures IN… together, by the wall clock. Calls are numbered anew, events too."""
+    """Put the captures IN… together, by the wall clock. Calls are numbered anew, events too.
+
+    It replays as one where it was of one life of the server: what a server knew from before is in no capture."""
     if files.count("-") > 1:
         raise click.UsageError("standard input can be read once.")
     with contextlib.ExitStack() as stack:

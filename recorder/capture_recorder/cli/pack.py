@@ -23,11 +23,16 @@ Example:
 @click.argument("file", metavar="IN", type=click.Path(path_type=str))
 @rewriter
 @click.option(
-    "--level", type=click.IntRange(1, 22), default=LEVEL, show_default=True, help="Zstandard's: 22 is slowest."
+    "--level",
+    type=click.IntRange(1, 22),
+    metavar="N",
+    default=LEVEL,
+    show_default=True,
+    help="Zstandard's, up to 22.",
 )
 def pack(file: str, output: str, force: bool, level: int) -> int:
     """Compress the finished capture IN ('-': standard input). Every command reads it as before, events keep their
-    numbers, and `unpack` gives IN back to the byte."""
+    numbers, and `unpack` gives IN back to the byte. A bad byte costs a whole block of it: compress copies."""
     with opened(file) as reader, progress("packing", reader):
         out = output_to(output, [reader], force=force)
         packed(reader, out, level)
@@ -49,5 +54,8 @@ def unpack(file: str, output: str, force: bool) -> int:
 
 def _say(reader: CaptureReader, out: Output) -> None:
     before, after = reader.size, out.offset
-    share = f", {after / before:.0%} of the {human_size(before)} that it was" if before else ""
+    share = ""
+    if before:
+        ratio = f"{after / before:.0%} of" if after < before else f"{after / before:.1f} times"
+        share = f", {ratio} the {human_size(before)} that it was"
     say(f"{out.path}: {human_size(after)}{share}")

@@ -47,6 +47,7 @@ def recover(file: str, output: str, force: bool, as_json: bool) -> int:
         say(f"{file}: lost at {damage}")
     if len(result.lost) > _LISTED and not as_json:
         say(f"{file}: and {len(result.lost) - _LISTED:,} places more; --json lists all")
-    was = "clean, and copied as it is" if result.condition == "clean" else result.condition
+    was = "not as it should be" if result.condition == "clean" else result.condition
+    was = "clean, and copied as it is" if result.copied else was
     say(f"{output}: {counted(result.records, 'record')} of {file}, which was {was}")
     return DAMAGED if result.lost else OK

@@ -32,7 +32,12 @@ Example:
 @click.command(short_help="Figures: sizes, gaps, slowest answers.", epilog=EPILOG)
 @click.argument("file", metavar="FILE", type=click.Path(path_type=str))
 @click.option(
-    "--slowest", type=click.IntRange(min=0), default=SLOWEST, show_default=True, help="Answers that are listed."
+    "--slowest",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=SLOWEST,
+    show_default=True,
+    help="Answers to list.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def stats(file: str, slowest: int, as_json: bool) -> int:
@@ -81,14 +86,12 @@ def _histogram_json(histogram: Histogram) -> dict[str, Any]:
 
 def _show(out: Console, found: Stats) -> None:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("method", overflow="fold")
-    for name in ("", "calls", "messages", "payload", "smallest", "half ≤", "99 % ≤", "largest"):
+    table.add_column("method", no_wrap=True, overflow="ellipsis")
+    for name in ("", "calls", "messages", "payload", "half ≤", "99 % ≤", "largest"):
         table.add_column(name, justify="right")
     for (method, direction), flow in found.flows.items():
         sizes = flow.sizes
-        figures = map(
-            human_size, (sizes.total, sizes.least or 0, sizes.quantile(0.5), sizes.quantile(0.99), sizes.most)
-        )
+        figures = map(human_size, (sizes.total, sizes.quantile(0.5), sizes.quantile(0.99), sizes.most))
         counts = (_ARROWS[direction], f"{found.calls[method]:,}", f"{sizes.count:,}")
         table.add_row(*(Text(printable(cell)) for cell in (method.rpartition("/")[2] or method, *counts, *figures)))
     print_table(out, table)

@@ -88,9 +88,9 @@ def _show(file: str, found: Verification) -> None:
 def _verdict(found: Verification) -> str:
     if found.clean:
         return "clean"
-    what = "torn, its recorder did not close it" if found.condition == "torn" else "damaged"
-    if found.condition == "clean":  # every record is there, and the index does not tell the truth
-        what = "its index is wrong"
+    what = "torn, not closed by its recorder (yet)" if found.condition == "torn" else "damaged"
+    if found.condition == "clean":  # every checksum is right, and what records say of one another is not
+        what = "not as it should be"
     return f"{what}: {counted(found.faults, 'fault')}, {counted(found.lost, 'record')} lost"
 
 

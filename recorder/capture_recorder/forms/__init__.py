@@ -30,7 +30,6 @@ FORMS: Final = {
     "prototype": Form("the prototype's JSON lines", prototype.looks_like, prototype.load, prototype.save),
     "binarylog": Form("a gRPC binary log", binarylog.looks_like, binarylog.load, binarylog.save),
 }
-PEEK: Final = 1 << 16  # bytes by which a form is told
 
 
 def form_of(head: bytes) -> str | None:

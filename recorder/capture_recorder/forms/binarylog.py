@@ -107,6 +107,7 @@ def load(stream: BinaryIO, name: str, output: Output) -> list[str]:
     said = [
         "it has no kinds of calls: they are told from what was seen of each",
         "it has no schema: messages are bytes",
+        "it does not tell when the recorder began: time 0 is its first entry's",
     ]
     if any(call.kind in ("unary", "server_streaming") for call in seen.values()):
         said.append("a log has no half-close of calls with a single request, which is at its place all the same")
@@ -287,6 +288,8 @@ class _Saver:
     def said(self) -> list[str]:
         """What a log cannot hold."""
         always = ["kinds of calls, and what the capture tells of its recorder"]
+        if not self._output.offset:
+            always.append("that it is a log: there is no event, and the file is empty")
         return always + [f"{count:,} {what}" for what, count in self._lost.items()]
 
     def take(self, record: object) -> None:

@@ -22,7 +22,7 @@ from ..capfile.errors import ForeignForm, RecordError
 from ..capfile.framing import KNOWN_FLAGS, RecordType
 from ..capfile.output import Output
 from ..capfile.reader import Entry, Unknown
-from ..capfile.records import Checkpoint, Footer, table
+from ..capfile.records import Checkpoint, Footer, Meta, table
 from ..capfile.rewrite import Copier, whole
 from .lines import first_object, objects
 
@@ -173,6 +173,10 @@ class _Loader:
             record = None if flags & ~KNOWN_FLAGS else codec.decode(kind, body)
         except _UNFIT as error:
             raise ForeignForm(self._name, where, f"is not a record of type {kind}: {error}") from error
+        if kind == RecordType.META and self._writer.seq:
+            raise ForeignForm(self._name, where, "a second `meta` record")
+        if kind != RecordType.META and not self._writer.seq:
+            self._writer.append(Meta(created_ns=0, clock_ns=0))  # a capture begins with one
         raw = RawRecord(seq, 0, 0, kind, flags, memoryview(body))
         decoded = Unknown(seq, 0, 0, kind, flags, body) if record is None else Entry(seq, 0, 0, record)
         self.renumbered |= seq != self._writer.seq + 1

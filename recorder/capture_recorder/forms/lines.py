@@ -24,7 +24,8 @@ def objects(stream: BinaryIO, name: str) -> Iterator[tuple[str, dict[str, Any]]]
         try:
             value = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise ForeignForm(name, where, f"is not JSON: {error}") from error
+            why = f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
+            raise ForeignForm(name, where, f"is not JSON: {why}") from error
         if not isinstance(value, dict):
             raise ForeignForm(name, where, "is not a JSON object")
         yield where, value

@@ -13,7 +13,7 @@ from ..capfile import CaptureReader, CaptureWriter
 from ..capfile.errors import ForeignForm
 from ..capfile.output import Output
 from ..capfile.reader import Entry
-from ..capfile.records import REQUEST, RESPONSE, Call, HalfClose, Message, Meta, Schema
+from ..capfile.records import REQUEST, RESPONSE, Call, Gap, HalfClose, Message, Meta, Schema
 from ..capfile.rewrite import whole
 from ..jsonl import Sessions
 from .lines import first_object, objects
@@ -87,6 +87,8 @@ def save(reader: CaptureReader, output: Output) -> list[str]:
                 others += record.kind != "bidi"
             elif isinstance(record, Schema):
                 kinds.add("schemas")
+            elif isinstance(record, Gap):
+                kinds.add("gaps: the lines look whole where the capture is not")
         for line in sessions.rest():
             output.put((line,), len(line))
         output.finish()
@@ -94,5 +96,9 @@ def save(reader: CaptureReader, output: Output) -> list[str]:
     except BaseException:
         output.discard()
         raise
-    lost = ["the order between requests and responses", "times, metadata, half-closes and statuses", *sorted(kinds)]
+    lost = [
+        "the order between requests and responses",
+        "times, metadata, half-closes and statuses, and what the capture tells of its recorder",
+        *sorted(kinds),
+    ]
     return ([f"{others:,} calls that are not bidirectional"] if others else []) + lost

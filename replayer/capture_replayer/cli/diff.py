@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from capture_recorder.capfile import CaptureError
-from capture_recorder.cli.common import OK, as_line, opened, progress, say
+from capture_recorder.cli.common import OK, as_line, discard_output, opened, progress, say
 from capture_recorder.terminal import console
 
 from ..diff import diff as compared
@@ -32,6 +34,8 @@ def diff(first: str, second: str, as_json: bool) -> int:
 
     The n-th call of a method in A is held against the n-th of that method in B. Events are called by their numbers in
     A; what is extra, is in B only."""
+    if first == second == "-":
+        raise click.UsageError("standard input can be read once.")
     try:
         with opened(first) as a, opened(second) as b, progress("comparing", a, b):
             result = compared(a, b)
@@ -39,10 +43,18 @@ def diff(first: str, second: str, as_json: bool) -> int:
     except CaptureError as error:
         say(str(error))
         return CANNOT_TELL
-    if as_json:
-        click.echo(as_line({"expected": first, **result.as_json()}, indent=2))
-    else:
-        show(result, console(), Words(f"not as in {first}", "bytes in A", "bytes in B"))
+    try:
+        if as_json:
+            click.echo(as_line({"expected": first, **result.as_json()}, indent=2))
+        else:
+            show(result, console(), Words(f"not as in {first}", "bytes in A", "bytes in B"))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        discard_output()
+        say(f"the result cannot be written: {(error.strerror or str(error)).lower()}")
+        return CANNOT_TELL
     for reader in torn:
         say(f"{reader.name}: the capture is {reader.condition}: this says nothing of what it lost")
     if result.error is not None:

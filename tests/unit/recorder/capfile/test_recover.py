@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ from capture_recorder.capfile.recover import Recovery, recover
 from capture_recorder.capfile.verify import verify
 from helpers.captures import FILE_ID, ONE_OF_EACH, Memory, opened_bytes, write_capture
 from helpers.damage import OPERATIONS, mangle
+
+EVENTS = (0, 3, 4, 5, 6, 7, 8, 9)  # types whose loss makes a hole; 0: it is not known what was lost
 
 
 def recovered(data: bytes) -> tuple[bytes, Recovery]:
@@ -47,7 +50,7 @@ def holds(data: bytes) -> bytes:
         assert isinstance(after.pop(0), Meta)  # one that says nothing, in the place of the one that is lost
     whole = [r for r in after if not isinstance(r, Gap) or "before its recovery" not in r.why]
     assert [_plain(r) for r in whole] == [_plain(r) for r in before]
-    if result.condition == "damaged" and any(damage.first and damage.type not in (10, 11) for damage in result.lost):
+    if result.condition == "damaged" and any(damage.first and damage.type in EVENTS for damage in result.lost):
         assert len(after) > len(before)  # a gap says that there was more
     return clean
 
@@ -180,6 +183,29 @@ def test_a_note_goes_on_being_about_what_it_was_about(tmp_path: Path) -> None:
     assert entries[(note.about or 0) - 1].record == ONE_OF_EACH[4]
 
 
+@pytest.mark.parametrize("lost", [1, 2, 12], ids=["meta", "schema", "note"])
+def test_the_loss_of_what_is_no_event_makes_no_gap(tmp_path: Path, lost: int) -> None:
+    data = bytearray(write(tmp_path / "a.cap"))
+    at = records_at(bytes(data))[lost - 1]
+    data[at + 30] ^= 1
+    clean, result = recovered(bytes(data))
+    assert [(d.first, d.last) for d in result.lost] == [(lost, lost)]
+    assert [r for r in records(clean) if isinstance(r, Gap)] == [ONE_OF_EACH[10]]
+
+
+@pytest.mark.parametrize(("others", "call"), [(False, 1), (True, None)])
+def test_a_gap_is_of_the_call_that_alone_was_open(tmp_path: Path, others: bool, call: int | None) -> None:
+    other = [replace(ONE_OF_EACH[2], call=2)] if others else []
+    data = bytearray(write(tmp_path / "a.cap", records=[*ONE_OF_EACH[:3], *other, *ONE_OF_EACH[3:8]]))
+    data[records_at(bytes(data))[-6] + 30] ^= 1  # the last message
+    clean, _ = recovered(bytes(data))
+    assert [(r.call, r.events) for r in records(clean) if isinstance(r, Gap)] == [(call, 1)]
+
+
+def records_at(data: bytes) -> list[int]:
+    return [at for at in range(len(data)) if data.startswith(b"\xc4REC", at)]
+
+
 def test_a_second_meta_record_does_not_make_it_into_a_clean_capture(tmp_path: Path) -> None:
     data = write(tmp_path / "a.cap", records=[*ONE_OF_EACH, ONE_OF_EACH[0]])
     with opened_bytes(data) as reader:
@@ -241,8 +267,6 @@ def test_an_index_that_lies_is_told_and_mended(tmp_path: Path) -> None:
     ],
 )
 def test_a_footer_that_lies_is_told(tmp_path: Path, change: dict[str, object], why: str) -> None:
-    from dataclasses import replace
-
     class Liar(CaptureWriter):
         def close(self, extra: object = None) -> Path:
             real = self._index.footer

@@ -190,7 +190,7 @@ def test_merge_of_the_same_capture_twice_is_refused() -> None:
 
 def test_times_beyond_what_a_capture_can_hold_are_refused_with_a_sentence() -> None:
     late = written([Meta(created_ns=2**63, clock_ns=0), *unary(1, start=2**64 - 10)], b"source02")
-    with pytest.raises(CaptureError, match="a number of a `call` record is more than the format can hold"):
+    with pytest.raises(CaptureError, match=r"record 2 at offset \d+: its time beside the others is more than"):
         merged(written([META, *unary(1)]), late)
 
 
@@ -244,6 +244,15 @@ def test_what_is_not_whole_is_refused_with_place_and_advice(name: str, how: str)
     assert "capture-file recover" in str(error.value)
     assert output.discarded
     assert not output.finished
+
+
+@pytest.mark.parametrize("name", rewriters())
+@pytest.mark.parametrize("records", [unary(1), [META, *unary(1), META]], ids=["no meta", "two"])
+def test_what_does_not_begin_as_a_capture_does_is_refused(name: str, records: Sequence[Record]) -> None:
+    output = Memory()
+    with opened_bytes(written(records)) as reader, pytest.raises(CaptureError, match="meta"):
+        rewriters()[name](reader, output)
+    assert output.discarded
 
 
 @pytest.mark.parametrize("name", ["cut", "merge"])

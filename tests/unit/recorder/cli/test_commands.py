@@ -65,7 +65,7 @@ def test_info_for_people(capture: Path) -> None:
     done = capture_file("info", capture)
     assert done.returncode == 0
     assert "✓ clean" in done.stdout
-    assert "gap: 2 events lost by the recorder: disk full" in done.stdout
+    assert "gap: 2 events lost: disk full" in done.stdout
     assert re.search(r"/a\.B/\n.*\n  C +bidi +1 +1 +1 +5 B +NOT_FOUND 1\n", done.stdout)
     assert not re.search(r" \n", done.stdout)
 
@@ -124,8 +124,8 @@ def test_facts_and_losses_are_folded_at_the_edge(tmp_path: Path) -> None:
     assert max(map(len, lines)) <= 60
     assert "redacts      secret-0, secret-1, secret-2, secret-3," in lines
     assert lines[-2:] == [
-        "! gap: 2 events lost by the recorder: the disk was full, and",
-        "  then it was full again (record 2)",
+        "! gap: 2 events lost: the disk was full, and then it was",
+        "  full again (record 2)",
     ]
 
 

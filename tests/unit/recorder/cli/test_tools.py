@@ -205,7 +205,7 @@ def test_recover(tmp_path: Path) -> None:
     assert done.returncode == 3
     assert json.loads(done.stdout)["lost"][0]["first"] == 10
     assert capture_file("verify", out).returncode == 0
-    assert "gap: the recorder lost 1 events: damage at offset 1071" in capture_file("frames", out).stdout
+    assert "gap: 1 event lost: damage at offset 1071" in capture_file("frames", out).stdout
     again = tmp_path / "again.cap"
     assert capture_file("recover", out, "-o", again).returncode == 0
     assert again.read_bytes() == out.read_bytes()
@@ -245,6 +245,41 @@ def test_cut_by_session_takes_all_its_calls(capture: Path, tmp_path: Path) -> No
     done = capture_file("cut", capture, "--session", "three", "-o", tmp_path / "none.cap")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert not (tmp_path / "none.cap").exists()
+
+
+def test_a_name_that_is_too_long_gets_one_sentence(capture: Path, tmp_path: Path) -> None:
+    for length, status in ((240, 0), (252, 0), (300, 1)):
+        done = capture_file("pack", capture, "-o", tmp_path / ("n" * length))
+        assert done.returncode == status, done.stderr
+        assert "Traceback" not in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_a_link_is_followed_and_stays(capture: Path, tmp_path: Path) -> None:
+    link, target = tmp_path / "link.cap", tmp_path / "target.cap"
+    link.symlink_to(target)
+    assert capture_file("pack", capture, "-o", link).returncode == 0
+    assert link.is_symlink()
+    assert capture_file("verify", target).returncode == 0
+    assert capture_file("pack", capture, "-o", link).returncode == 1
+    assert capture_file("pack", capture, "-o", link, "--force").returncode == 0
+    assert link.is_symlink()
+
+
+def test_what_comes_without_an_end_is_refused_before_it_fills_a_disk(tmp_path: Path) -> None:
+    for arguments in (
+        ("recover", "/dev/zero", "-o", tmp_path / "a"),
+        ("merge", "/dev/zero", "-o", tmp_path / "a"),
+        ("convert", "/dev/zero", tmp_path / "a.cap"),
+    ):
+        done = capture_file(*arguments)
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+
+
+def test_a_closed_standard_output_is_no_place_for_a_capture(capture: Path) -> None:
+    command = f"{BIN / 'capture-file'} pack {capture} -o - >&-"
+    done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "-: standard output is closed\n")
 
 
 def test_cut_by_nothing_is_a_usage_error(capture: Path, tmp_path: Path) -> None:
@@ -298,7 +333,7 @@ def test_convert_there_and_back(tmp_path: Path, name: str, form: str | None) -> 
             GOLDEN / "kinds.json",
             "a.cap",
             1,
-            "is neither a capture nor JSON lines of events, the prototype's JSON lines",
+            "is neither a capture nor JSON lines of events nor the prototype's JSON lines",
         ),
         (Path("missing"), "a.cap", 1, "missing: cannot be opened: no such file or directory"),
         (GOLDEN / "unreadable-preamble.cap", "a.jsonl", 1, "capture-file recover"),
@@ -381,6 +416,23 @@ def test_diff_cannot_tell_of_what_is_not_whole(bad: str) -> None:
     done = capture_file("diff", KINDS, GOLDEN / f"{bad}.cap")
     assert done.returncode == 125
     assert "Traceback" not in done.stderr + done.stdout
+
+
+def test_diff_cannot_tell_where_it_cannot_say(capture: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        for more in ((), ("--json",)):
+            command = [BIN / "capture-file", "diff", capture, capture, *more]
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+            assert (done.returncode, done.stderr.count("\n")) == (125, 1)
+        command = [BIN / "capture-file", "diff", capture, "missing"]
+        assert subprocess.run(command, stderr=full, check=False).returncode == 125
+
+
+def test_diff_says_where_it_says_nothing(tmp_path: Path) -> None:
+    path = GOLDEN / "gaps-and-notes.cap"
+    done = capture_file("diff", path, KINDS)
+    assert done.returncode == 0
+    assert "2 gaps where events were lost: this says nothing of those" in done.stdout
 
 
 def test_stats(capture: Path) -> None:

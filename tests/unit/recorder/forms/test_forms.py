@@ -22,6 +22,7 @@ from capture_recorder.capfile.records import (
     Headers,
     Message,
     Meta,
+    Note,
     Record,
     Redacted,
     Status,
@@ -108,6 +109,19 @@ def test_what_json_cannot_hold_is_there_as_bytes() -> None:
         deep = [deep]
     data = written([ONE_OF_EACH[0], Status(call=1, time_ns=1, code=0, extra={"deep": deep})])
     assert loaded(events, saved(events, data)[0])[0] == data
+
+
+def test_a_note_about_what_follows_or_about_nothing_stays_as_it_is() -> None:
+    notes = [Note(text="later", about=4), Note(text="never", about=2**64 - 1), Note(text="before", about=1)]
+    data = written([ONE_OF_EACH[0], *notes, *unary(1)])
+    assert loaded(events, saved(events, data)[0])[0] == data
+
+
+def test_lines_without_a_beginning_get_one_and_a_second_is_refused() -> None:
+    lines = saved(events, written([ONE_OF_EACH[0], *unary(1)]))[0].splitlines(keepends=True)
+    assert isinstance(records(loaded(events, b"".join(lines[2:]))[0])[0], Meta)
+    with pytest.raises(CaptureError, match="line 3: a second `meta` record"):
+        loaded(events, b"".join((*lines[:2], lines[1].replace(b'"seq": 1', b'"seq": 2'))))
 
 
 def test_lines_that_were_chosen_are_numbered_anew_and_that_is_said() -> None:
@@ -345,5 +359,5 @@ def test_a_first_entry_longer_than_what_is_looked_at_is_told() -> None:
 def test_a_line_longer_than_what_is_looked_at_is_told() -> None:
     line = json.dumps({"requests": ["00" * 100_000], "responses": []}).encode()
     assert form_of(line[:1000]) == "prototype"
-    assert form_of(saved(events, written([*unary(1, b"x" * 100_000)]))[0][:5]) is None
-    assert form_of(saved(events, written([*unary(1, b"x" * 100_000)]))[0][:20]) == "jsonl"
+    assert form_of(saved(events, written([ONE_OF_EACH[0], *unary(1, b"x" * 100_000)]))[0][:5]) is None
+    assert form_of(saved(events, written([ONE_OF_EACH[0], *unary(1, b"x" * 100_000)]))[0][:20]) == "jsonl"
