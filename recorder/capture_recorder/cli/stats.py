@@ -17,6 +17,7 @@ from ..terminal import console, print_table
 from ..text import human_duration, human_size, printable
 from .common import as_line, opened, progress, status_of
 
+_EMPTY: Final = 2  # rows without anything one after another, from which on they are left out
 _SHAPELESS: Final = 8  # fewer messages have no shape worth a picture; the table has them
 _BAR: Final = 24  # columns of the longest bar
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
@@ -125,8 +126,13 @@ def _show_flow(out: Console, title: str, flow: Flow) -> None:
 
 
 def _bars(out: Console, histogram: Histogram, words: Callable[[int], str]) -> None:
+    empty = 0
     for label, count, bar in _rows(histogram, words):
-        out.print(Text.assemble(f"  {label:>20}  {count:>9,}", (f"  {bar}" if bar else "", "cyan")))
+        empty = 0 if count else empty + 1
+        if empty < _EMPTY:
+            out.print(Text.assemble(f"  {label:>20}  {count:>9,}", (f"  {bar}" if bar else "", "cyan")))
+        elif empty == _EMPTY:
+            out.print(Text(f"  {'⋮':>20}", style="dim"))
 
 
 def _rows(histogram: Histogram, words: Callable[[int], str]) -> Iterator[tuple[str, int, str]]:
