@@ -163,7 +163,7 @@ def _create(path: Path, part: Path, *, replace: bool) -> int:
     if path.is_dir():
         raise CaptureWriteError(str(path), "is a folder; give the name of a file in it")
     if path.exists() and not replace:
-        raise CaptureWriteError(str(path), "exists already, and a capture is not written over; give another name")
+        raise CaptureWriteError(str(path), "exists already, and a capture is never written over; give another name")
     for _ in range(2):
         try:
             fd = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
