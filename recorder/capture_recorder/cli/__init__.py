@@ -7,19 +7,26 @@ above this package.
 from __future__ import annotations
 
 from importlib import metadata
+from typing import Final
 
 import click
 
 from .common import Commands, run, version
-from .convert import convert
-from .cut import cut
-from .frames import frames
-from .info import info
-from .merge import merge
-from .pack import pack, unpack
-from .recover import recover
-from .stats import stats
-from .verify import verify
+
+_GROUP: Final = "capture_replay.commands"
+COMMANDS: Final = {
+    "info": "info",
+    "frames": "frames",
+    "stats": "stats",
+    "verify": "verify",
+    "recover": "recover",
+    "cut": "cut",
+    "merge": "merge",
+    "pack": "pack",
+    "unpack": "pack",
+    "convert": "convert",
+}
+"""Our own commands, each with its module; imported when it is wanted, since none needs what the others do."""
 
 EPILOG = """\b
 Example:
@@ -40,9 +47,9 @@ def command() -> None:
     """Look into capture files, check, mend, cut, join, pack, convert and compare them."""
 
 
-for each in (info, frames, stats, verify, recover, cut, merge, pack, unpack, convert):
-    command.add_command(each)
-for entry in metadata.entry_points(group="capture_replay.commands"):
+for name, module in COMMANDS.items():
+    command.add_lazily(metadata.EntryPoint(name, f"{__name__}.{module}:{name}", _GROUP))
+for entry in metadata.entry_points(group=_GROUP):
     command.add_lazily(entry)
 
 
