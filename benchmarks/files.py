@@ -22,7 +22,7 @@ from random import Random
 
 import msgpack
 from crc32c import crc32c
-from mcap.reader import make_reader
+from mcap.reader import NonSeekingReader, make_reader
 from mcap.writer import CompressionType, Writer
 
 from capture_recorder.capfile import CaptureWriter, Catalog, open_capture
@@ -85,6 +85,12 @@ def read_mcap(path: Path) -> int:
         return sum(1 for _ in make_reader(file, validate_crcs=True).iter_messages())
 
 
+def stream_mcap(path: Path) -> int:
+    """As a stream is read that cannot seek, a pipe for example."""
+    with path.open("rb") as file:
+        return sum(1 for _ in NonSeekingReader(file, validate_crcs=True).iter_messages())
+
+
 def bare_scan(path: Path) -> int:
     """The least that reading could be: the whole file in memory, one checksum a record, and msgpack."""
     data = memoryview(path.read_bytes())
@@ -137,6 +143,7 @@ def reading(_folder: Path, rounds: int) -> None:
         "ours": ours,
         "over mcap": partial(mcap, CompressionType.NONE),
         "over mcap zstd": partial(mcap, CompressionType.ZSTD),
+        "over mcap's stream": lambda folder, _size, _count: partial(stream_mcap, folder / "NONE.mcap"),
         "of a bare scan": lambda folder, _size, _count: partial(bare_scan, folder / "a.cap"),
     }
     table("reading, every check on: events a second", rivals, rounds, "read")
