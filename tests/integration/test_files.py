@@ -236,6 +236,23 @@ def test_a_rewrite_that_is_interrupted_leaves_nothing(tmp_path: Path, sign: sign
     assert source.read_bytes() == before
 
 
+def test_what_is_told_to_ignore_a_hangup_does(tmp_path: Path) -> None:
+    """As `nohup` starts it: the terminal goes, and the work goes on."""
+    payload = os.urandom(1 << 20)
+    records = [Message(call=1, direction=0, index=i, time_ns=2, payload=payload) for i in range(10)]
+    source = write_capture(tmp_path / "a.cap", [Meta(created_ns=0, clock_ns=0), *records])
+    with subprocess.Popen(
+        ["nohup", BIN / "capture-file", "pack", source, "-o", tmp_path / "out.cap", "--level", "19"],
+        stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+    ) as process:  # fmt: skip
+        while len(list(tmp_path.iterdir())) < 2:
+            assert process.poll() is None
+        process.send_signal(signal.SIGHUP)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert read_all(tmp_path / "out.cap")[0] == "clean"
+
+
 def test_two_processes_on_one_path(tmp_path: Path) -> None:
     """The second recorder says what to do, and the first one's file is not touched."""
     path = tmp_path / "a.cap"

@@ -93,7 +93,8 @@ def run(command: click.Group) -> NoReturn:
         if isinstance(stream, io.TextIOWrapper):  # an ASCII locale is no reason to fail at an arrow
             stream.reconfigure(errors="backslashreplace")
     for sign in (signal.SIGTERM, signal.SIGHUP):  # so that nothing half made is left
-        signal.signal(sign, _end)
+        if signal.getsignal(sign) is not signal.SIG_IGN:  # as `nohup` has it
+            signal.signal(sign, _end)
     try:
         status = command.main(standalone_mode=False)
     except click.ClickException as error:
