@@ -91,6 +91,19 @@ class Trailer:
     file_id: bytes
 
 
+_TAKEN_FOR: Final = {
+    b"\x1f\x8b": "this is gzip: decompress it first",
+    b"\x28\xb5\x2f\xfd": "this is Zstandard: decompress it first (`capture-file pack` writes captures, not this)",
+    b"PK\x03\x04": "this is a zip archive: take the capture out of it",
+    b"\x89MCAP": "this is an MCAP file",
+    MAGIC.replace(b"\r\n", b"\n"): "its line ends were changed on the way here: transfer it as binary",
+    MAGIC.replace(b"\n", b"\r\n")[:8]: "its line ends were changed on the way here: transfer it as binary",
+    b"\x09GCAP": "its bytes lost a bit on the way here: transfer it as binary",
+    b"\xef\xbf\xbdGCAP": "it was read as text on the way here: transfer it as binary",
+}
+"""What a capture is sent as, or becomes on its way, by how it begins. What was changed is lost: it is sent again."""
+
+
 def mask(crc: int) -> int:
     """LevelDB's masking of a checksum: rotate right by 15 bits and add a constant."""
     return ((crc >> 15 | crc << 17) + MASK_DELTA) & 0xFFFFFFFF
@@ -110,7 +123,8 @@ def pack_preamble(preamble: Preamble) -> bytes:
 def parse_preamble(data: Buffer) -> Preamble | str:
     """Take the first 32 bytes apart; a str says what is wrong with them."""
     if bytes(data[:8]) != MAGIC:
-        return "it does not begin with the capture magic"
+        known = next((why for start, why in _TAKEN_FOR.items() if bytes(data[: len(start)]) == start), None)
+        return "it does not begin with the capture magic" + (f"; {known}" if known else "")
     if len(data) < PREAMBLE_SIZE:
         return f"its preamble is cut after {len(data)} of {PREAMBLE_SIZE} bytes"
     _, major, minor, features, file_id, reserved = _PREAMBLE.unpack(data[:28])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import zlib
+from collections.abc import Callable
 
 import pytest
 from crc32c import crc32c
@@ -73,3 +75,23 @@ def test_a_head_of_another_file_is_none() -> None:
 def test_type_0_and_number_0_are_never_valid(kind: int, seq: int) -> None:
     seed = framing.seed_of(b"ABCDEFGH")
     assert framing.parse_head(seed, framing.pack_head(seed, kind, 0, seq, 0)) is None
+
+
+@pytest.mark.parametrize(
+    ("mangle", "why"),
+    [
+        (gzip.compress, "this is gzip"),
+        (lambda data: data.replace(b"\r\n", b"\n"), "line ends were changed"),
+        (lambda data: data.replace(b"\n", b"\r\n"), "line ends were changed"),
+        (lambda data: bytes(byte & 0x7F for byte in data), "lost a bit"),
+        (lambda data: data.decode("utf-8", "replace").encode(), "read as text"),
+        (lambda data: b"PK\x03\x04" + data, "a zip archive"),
+        (lambda data: b"\x89MCAP0\r\n" + data, "an MCAP file"),
+    ],
+)
+def test_what_a_capture_becomes_on_its_way_is_named(mangle: Callable[[bytes], bytes], why: str) -> None:
+    preamble = framing.pack_preamble(framing.Preamble(1, 0, 0, b"ABCDEFGH"))
+    found = framing.parse_preamble(mangle(preamble))
+    assert isinstance(found, str)
+    assert found.startswith("it does not begin with the capture magic; ")
+    assert why in found
