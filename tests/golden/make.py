@@ -36,7 +36,7 @@ from capture_recorder.capfile.records import (  # noqa: E402
     Schema,
     Status,
 )
-from helpers.captures import Memory, opened_bytes  # noqa: E402
+from helpers.captures import Memory, opened_bytes, readable  # noqa: E402
 from helpers.second_reader import KEYS, Second  # noqa: E402
 
 FOLDER = Path(__file__).resolve().parent / "v1"
@@ -249,18 +249,6 @@ def expected(data: bytes) -> dict[str, object]:
         for seq, kind, flags, body in found.records
     ]
     return {"condition": found.condition, "damage": found.damaged, "records": records}
-
-
-def readable(value: object) -> object:
-    """A value of msgpack in JSON."""
-    match value:
-        case bytes():
-            return {"hex": value.hex()}
-        case list() | tuple():
-            return [readable(item) for item in value]
-        case dict():
-            return {key: readable(item) for key, item in value.items()}
-    return value
 
 
 def main() -> None:

@@ -138,3 +138,17 @@ def unary(
         ),
         Status(call=call, time_ns=start + 3, code=code),
     ]
+
+
+def readable(value: object) -> object:
+    """A value of a record as the JSON beside a golden capture has it."""
+    match value:
+        case bytes():
+            return {"hex": value.hex()}
+        case list() | tuple():
+            return [readable(item) for item in value]
+        case dict():
+            return {key: readable(item) for key, item in value.items()}
+        case Redacted():
+            return {"len": value.length, "mac": {"hex": value.digest.hex()}}
+    return value

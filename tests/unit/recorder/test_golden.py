@@ -12,10 +12,10 @@ import pytest
 from capture_recorder.capfile import CaptureError, Damage, Entry
 from capture_recorder.capfile.framing import RecordType
 from capture_recorder.capfile.pack import pack, unpack
-from capture_recorder.capfile.records import Redacted, table
+from capture_recorder.capfile.records import table
 from capture_recorder.capfile.recover import recover
 from capture_recorder.capfile.verify import verify
-from helpers.captures import Memory, opened_bytes
+from helpers.captures import Memory, opened_bytes, readable
 from helpers.second_reader import Second
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
@@ -67,20 +67,6 @@ def _with_defaults(record: dict[str, Any]) -> dict[str, Any]:
         return record
     defaults = {row.key: readable(row.default) for row in table(record["type"]) if not row.required}
     return record | {"fields": defaults | record["fields"]}
-
-
-def readable(value: object) -> object:
-    """A value of a record as the expected JSON has it."""
-    match value:
-        case bytes():
-            return {"hex": value.hex()}
-        case list() | tuple():
-            return [readable(item) for item in value]
-        case dict():
-            return {key: readable(item) for key, item in value.items()}
-        case Redacted():
-            return {"len": value.length, "mac": {"hex": value.digest.hex()}}
-    return value
 
 
 @golden
