@@ -59,7 +59,7 @@ class Tls:
 
 
 class LiveCall(Protocol):
-    """A call that is under way."""
+    """A call that is under way. A `send` or `half_close` that is cancelled cancels the call."""
 
     async def send(self, payload: bytes) -> None:
         """Returns when the message is on its way. A call that has ended takes it and drops it."""
@@ -82,16 +82,21 @@ class Client(Protocol):
 
 
 class GrpcClient:
-    """A client over grpc.aio. Raises TargetUnreachable from `connect`."""
+    """A client over grpc.aio. Raises TargetUnreachable from `connect` and `ready`."""
 
-    def __init__(self, target: str, channel: aio.Channel) -> None:
+    def __init__(self, target: str, channel: aio.Channel, tls: Tls | None = None, *, owns: bool = True) -> None:
         self.target = target
+        self._tls = tls
         self._channel = channel
+        self._owns = owns
         self._calls: set[_AioCall] = set()
 
     @classmethod
-    async def connect(cls, target: str, *, tls: Tls | None = None, timeout: float = 10.0) -> GrpcClient:
-        """A client whose connection stands. `target` is HOST:PORT, or any name that gRPC resolves (`unix:PATH`)."""
+    async def connect(
+        cls, target: str, *, tls: Tls | None = None, timeout: float = 10.0, refused_for: float = REFUSED_FOR
+    ) -> GrpcClient:
+        """A client whose connection stands. `target` is HOST:PORT, or any name that gRPC resolves (`unix:PATH`).
+        `refused_for`: seconds in which a target that refuses may still come up."""
         options: list[tuple[str, Any]] = list(_OPTIONS)
         if tls is None:
             channel = aio.insecure_channel(target, options=options)
@@ -99,12 +104,24 @@ class GrpcClient:
             if tls.server_name:
                 options.append(("grpc.ssl_target_name_override", tls.server_name))
             channel = aio.secure_channel(target, tls.credentials(), options=options)
+        client = cls(target, channel, tls)
         try:
-            await _wait_until_ready(channel, timeout)
-        except TimeoutError:
+            await client.ready(timeout, refused_for)
+        except BaseException:
             await channel.close()
-            raise TargetUnreachable(await _why_unreachable(target, tls, timeout)) from None
-        return cls(target, channel)
+            raise
+        return client
+
+    async def ready(self, timeout: float, refused_for: float = REFUSED_FOR) -> None:
+        """Returns when the connection stands."""
+        try:
+            await _wait_until_ready(self._channel, timeout, refused_for)
+        except TimeoutError:
+            raise TargetUnreachable(await _why_unreachable(self.target, self._tls, timeout)) from None
+
+    def borrowed(self) -> GrpcClient:
+        """Another client over the same connection, for calls of its own: to close it ends its calls alone."""
+        return GrpcClient(self.target, self._channel, self._tls, owns=False)
 
     def open(self, method: str, metadata: Pairs, seconds: float | None, answered: Answered) -> _AioCall:
         """See `Client`."""
@@ -120,7 +137,8 @@ class GrpcClient:
         for call in calls:
             call.cancel()
         await asyncio.gather(*(call.reading for call in calls), return_exceptions=True)
-        await self._channel.close()
+        if self._owns:
+            await self._channel.close()
 
 
 class _AioCall:
@@ -132,12 +150,20 @@ class _AioCall:
         self.reading = asyncio.create_task(self._read())
 
     async def send(self, payload: bytes) -> None:
-        with contextlib.suppress(aio.AioRpcError, asyncio.InvalidStateError, asyncio.CancelledError):
+        try:
             await self._call.write(payload)
+        except (aio.AioRpcError, asyncio.InvalidStateError):
+            pass
+        except asyncio.CancelledError:
+            _unless_it_is_ours()
 
     async def half_close(self) -> None:
-        with contextlib.suppress(aio.AioRpcError, asyncio.InvalidStateError, asyncio.CancelledError):
+        try:
             await self._call.done_writing()
+        except (aio.AioRpcError, asyncio.InvalidStateError):
+            pass
+        except asyncio.CancelledError:
+            _unless_it_is_ours()
 
     def cancel(self) -> None:
         self._call.cancel()
@@ -154,6 +180,13 @@ class _AioCall:
         )
 
 
+def _unless_it_is_ours() -> None:
+    """grpc.aio raises CancelledError for a call that is cancelled. Raise it again where our own task is."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
 def _metadata(pairs: Any) -> tuple[tuple[str, bytes], ...]:
     return tuple(
         (key, value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value)
@@ -161,7 +194,7 @@ def _metadata(pairs: Any) -> tuple[tuple[str, bytes], ...]:
     )
 
 
-async def _wait_until_ready(channel: aio.Channel, timeout: float) -> None:
+async def _wait_until_ready(channel: aio.Channel, timeout: float, refused_for: float) -> None:
     """Raises TimeoutError: after `timeout` seconds, or sooner where every attempt was refused."""
     loop = asyncio.get_running_loop()
     end = loop.time() + timeout
@@ -169,7 +202,7 @@ async def _wait_until_ready(channel: aio.Channel, timeout: float) -> None:
         state = channel.get_state(try_to_connect=True)
         while state is not grpc.ChannelConnectivity.READY:
             if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
-                limit.reschedule(min(end, limit.when() or end, loop.time() + REFUSED_FOR))
+                limit.reschedule(min(end, limit.when() or end, loop.time() + refused_for))
             await channel.wait_for_state_change(state)
             state = channel.get_state(try_to_connect=True)
 

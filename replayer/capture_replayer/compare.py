@@ -7,15 +7,15 @@ and aligned, so that one message more or less is told as that, and not as a diff
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import Final, Protocol
 
-from capture_recorder.capfile.records import Headers, Message, Metadata, Redacted, Status
+from capture_recorder.capfile.records import RESPONSE, Headers, Message, Metadata, Redacted, Status
 
 _OK: Final = 0
-VERDICTS: Final = ("identical", "different", "missing", "extra")
+VERDICTS: Final = ("identical", "equivalent", "ignored", "different", "missing", "extra")
 ALIGNED: Final = 256
 """After a difference so many events of both sides are gathered and aligned; by then they are mostly in step again."""
 CELLS: Final = 1_000_000
@@ -50,6 +50,19 @@ class StatusCame:
 
 Answer = HeadersCame | MessageCame | StatusCame
 Expected = Headers | Message | Status
+
+
+class Judge(Protocol):
+    """Knows what else may count as the same, of events that are not identical."""
+
+    def verdict(self, method: str, direction: int, expected: Expected, actual: Answer) -> str:
+        """`equivalent`, `ignored` or `different`, of two events of one kind."""
+
+    def accepts(self, verdict: str) -> bool:
+        """Whether an event with this verdict is as it should be."""
+
+    def likeness(self, method: str, direction: int, payload: bytes) -> Hashable:
+        """Equal for two payloads of which the verdict is not `different`."""
 
 
 # --- two events -------------------------------------------------------------------------------------------------------
@@ -164,21 +177,27 @@ class Finding:
 
 
 class Comparison:
-    """One call, while it is replayed. `counts` and `findings` are complete after `finish`."""
+    """One direction of one call, while it is replayed. `counts` and `findings` are complete after `finish`; findings
+    are those that the judge does not accept."""
 
-    def __init__(self, keep: int = 100) -> None:
+    def __init__(
+        self, method: str = "", judge: Judge | None = None, *, direction: int = RESPONSE, keep: int = 100
+    ) -> None:
         self.counts: Counter[str] = Counter()
         self.findings: list[Finding] = []
         self.wanted_count = 0  # response events that were asked for so far, headers not counted
         self.came_count = 0  # likewise of the target
         self.headers_came: HeadersCame | None = None
         self.status_came: StatusCame | None = None
+        self.last_cause = 0  # the request event that was carried out last
+        self._method = method
+        self._direction = direction
+        self._judge = judge
         self._keep = keep  # findings that are kept; all are counted
         self._headers_wanted: Wanted | None = None
         self._wanted: deque[Wanted] = deque()
         self._came: deque[Answer] = deque()
-        self._diverged = False
-        self._cause = 0
+        self._out_of_step = False
         self._last_seq = 0
 
     @property
@@ -186,13 +205,23 @@ class Comparison:
         """Answers that came and are not compared yet."""
         return len(self._came)
 
+    @property
+    def owed(self) -> int:
+        """Answers that were asked for and have not come; below 0 if more came."""
+        return self.wanted_count - self.came_count
+
+    @property
+    def diverged(self) -> bool:
+        """Whether something was not as it should be, so far."""
+        return self._out_of_step or bool(self.findings)
+
     def did(self, seq: int) -> None:
         """A request event of this call was carried out."""
-        self._cause = self._last_seq = seq
+        self.last_cause = self._last_seq = seq
 
     def want(self, seq: int, event: Expected) -> None:
         """The capture's next response event of this call."""
-        wanted = Wanted(seq, event, self._cause)
+        wanted = Wanted(seq, event, self.last_cause)
         self._last_seq = seq
         if isinstance(event, Headers):
             self._headers_wanted = wanted
@@ -214,16 +243,32 @@ class Comparison:
 
     def _settle(self) -> None:
         while self._wanted and self._came:
-            if self._diverged:
+            if self._out_of_step:
                 if not self._enough_to_align():
                     return
                 self._get_in_step()
-            elif _same_event(self._wanted[0], self._came[0]):
-                self._wanted.popleft()
-                self._came.popleft()
+                continue
+            wanted, came = self._wanted[0], self._came[0]
+            verdict = self._verdict(wanted.event, came)
+            if verdict == "different":
+                self._out_of_step = True
+                continue
+            self._wanted.popleft()
+            self._came.popleft()
+            if verdict == "identical":
                 self.counts["identical"] += 1
             else:
-                self._diverged = True
+                self._count(self._judged(wanted, came))
+
+    def _verdict(self, expected: Expected, actual: Answer) -> str:
+        """Events of two kinds are `different`."""
+        if isinstance(expected, Message) != isinstance(actual, MessageCame):
+            return "different"
+        if difference(expected, actual) is None:
+            return "identical"
+        if self._judge is None:
+            return "different"
+        return self._judge.verdict(self._method, self._direction, expected, actual)
 
     def _enough_to_align(self) -> bool:
         return len(self._wanted) >= ALIGNED and len(self._came) >= ALIGNED
@@ -231,9 +276,11 @@ class Comparison:
     def _get_in_step(self) -> None:
         """Align what was gathered, judge it up to the last pair that is identical, and go on from there."""
         wanted, came = list(islice(self._wanted, ALIGNED)), list(islice(self._came, ALIGNED))
-        pairs = align([w.event for w in wanted], came)
+        pairs = align([w.event for w in wanted], came, self._likeness)
         same = [
-            k for k, (i, j) in enumerate(pairs) if i is not None and j is not None and _same_event(wanted[i], came[j])
+            k
+            for k, (i, j) in enumerate(pairs)
+            if i is not None and j is not None and self._verdict(wanted[i].event, came[j]) != "different"
         ]
         judged = pairs[: same[-1] + 1] if same else pairs[: ALIGNED // 2]
         self._judge_pairs(judged, wanted, came)
@@ -242,7 +289,7 @@ class Comparison:
                 self._wanted.popleft()
             if j is not None:
                 self._came.popleft()
-        self._diverged = False
+        self._out_of_step = False
 
     def finish(self, *, extras: bool = True) -> None:
         """Nothing more is asked for, and nothing more comes. Without `extras`, what came after the last event that was
@@ -254,15 +301,15 @@ class Comparison:
         wanted, came = self._headers_wanted, self.headers_came
         if wanted is None:
             if extras and came is not None and came.metadata:
-                self._count(self._judge(None, came, None))
+                self._count(self._found(None, came, None))
         else:
-            self._count(self._judge(wanted, came, wanted))
+            self._count(self._found(wanted, came, wanted))
 
     def _align(self, extras: bool) -> None:
         wanted, came = list(self._wanted), list(self._came)
         self._wanted.clear()
         self._came.clear()
-        pairs = align([w.event for w in wanted], came)
+        pairs = align([w.event for w in wanted], came, self._likeness)
         while not extras and pairs and pairs[-1][0] is None:
             pairs.pop()
         self._judge_pairs(pairs, wanted, came)
@@ -272,41 +319,53 @@ class Comparison:
         before: Wanted | None = None  # backwards, so that an extra event knows what it came before
         for i, j in reversed(pairs):
             before = before if i is None else wanted[i]
-            findings.append(self._judge(None if i is None else wanted[i], None if j is None else came[j], before))
+            findings.append(self._found(None if i is None else wanted[i], None if j is None else came[j], before))
         for finding in reversed(findings):
             self._count(finding)
 
-    def _judge(self, wanted: Wanted | None, answer: Answer | None, before: Wanted | None) -> Finding | None:
+    def _found(self, wanted: Wanted | None, answer: Answer | None, before: Wanted | None) -> Finding | None:
         if wanted is None:
             if before is None:
-                return Finding("extra", self._last_seq, self._cause, came=answer, after=True)
+                return Finding("extra", self._last_seq, self.last_cause, came=answer, after=True)
             return Finding("extra", before.seq, before.cause, came=answer)
         if answer is None:
             return Finding("missing", wanted.seq, wanted.cause, wanted)
+        return self._judged(wanted, answer)
+
+    def _judged(self, wanted: Wanted, answer: Answer) -> Finding | None:
         found = difference(wanted.event, answer)
-        return None if found is None else Finding("different", wanted.seq, wanted.cause, wanted, answer, found)
+        if found is None:
+            return None
+        return Finding(self._verdict(wanted.event, answer), wanted.seq, wanted.cause, wanted, answer, found)
+
+    def _likeness(self, payload: bytes) -> Hashable:
+        return payload if self._judge is None else self._judge.likeness(self._method, self._direction, payload)
 
     def _count(self, finding: Finding | None) -> None:
-        self.counts["identical" if finding is None else finding.verdict] += 1
-        if finding is not None and len(self.findings) < self._keep:
+        verdict = "identical" if finding is None else finding.verdict
+        self.counts[verdict] += 1
+        accepted = finding is None or (self._judge is not None and self._judge.accepts(verdict))
+        if not accepted and finding is not None and len(self.findings) < self._keep:
             self.findings.append(finding)
 
 
 # --- alignment --------------------------------------------------------------------------------------------------------
 
 
-def align(wanted: Sequence[Expected], came: Sequence[Answer]) -> list[Pair]:
+def align(
+    wanted: Sequence[Expected], came: Sequence[Answer], likeness: Callable[[bytes], Hashable] = lambda payload: payload
+) -> list[Pair]:
     """Pair two sequences of events with as few events as possible that are different, missing or extra.
 
-    Only a status pairs with a status, and it is the last of its side.
+    Only a status pairs with a status, and it is the last of its side. Messages are the same if their likenesses are.
     """
     n, m = len(wanted), len(came)
     ends_wanted = n > 0 and isinstance(wanted[-1], Status)
     ends_came = m > 0 and isinstance(came[-1], StatusCame)
     messages = n - ends_wanted, m - ends_came
     pairs = _align_payloads(
-        [event.payload for event in wanted[: messages[0]] if isinstance(event, Message)],
-        [answer.payload for answer in came[: messages[1]] if isinstance(answer, MessageCame)],
+        [likeness(event.payload) for event in wanted[: messages[0]] if isinstance(event, Message)],
+        [likeness(answer.payload) for answer in came[: messages[1]] if isinstance(answer, MessageCame)],
     )
     if ends_wanted and ends_came:
         pairs.append((n - 1, m - 1))
@@ -317,7 +376,7 @@ def align(wanted: Sequence[Expected], came: Sequence[Answer]) -> list[Pair]:
     return pairs
 
 
-def _align_payloads(wanted: list[bytes], came: list[bytes]) -> list[Pair]:
+def _align_payloads(wanted: list[Hashable], came: list[Hashable]) -> list[Pair]:
     n, m = len(wanted), len(came)
     start = 0
     while start < min(n, m) and wanted[start] == came[start]:
@@ -331,7 +390,7 @@ def _align_payloads(wanted: list[bytes], came: list[bytes]) -> list[Pair]:
     return pairs
 
 
-def _edit(wanted: list[bytes], came: list[bytes], rows: range, columns: range) -> list[Pair]:
+def _edit(wanted: list[Hashable], came: list[Hashable], rows: range, columns: range) -> list[Pair]:
     """The shortest edit script (Wagner and Fischer 1974); by position where that would be too much work."""
     if len(rows) * len(columns) > CELLS:
         both = min(len(rows), len(columns))
@@ -340,7 +399,7 @@ def _edit(wanted: list[bytes], came: list[bytes], rows: range, columns: range) -
             *((i, None) for i in rows[both:]),
             *((None, j) for j in columns[both:]),
         ]
-    numbers: dict[bytes, int] = {}
+    numbers: dict[Hashable, int] = {}
     a = [numbers.setdefault(wanted[i], len(numbers)) for i in rows]
     b = [numbers.setdefault(came[j], len(numbers)) for j in columns]
     # cost[i][j]: of what is left from a[i] and b[j] on, so that the script can be read off forwards
@@ -364,9 +423,3 @@ def _edit(wanted: list[bytes], came: list[bytes], rows: range, columns: range) -
             pairs.append((None, columns[j]))
             j += 1
     return pairs
-
-
-def _same_event(wanted: Wanted, answer: Answer) -> bool:
-    """Whether they are of one kind, and identical."""
-    alike = isinstance(wanted.event, Message) == isinstance(answer, MessageCame)
-    return alike and difference(wanted.event, answer) is None

@@ -3,6 +3,7 @@
 The recorded observation order *is* a causal order: the server had sent what stands before an event when it saw the
 event. So a plan is that order, and its steps are the client's doing (`Do`) or are awaited (`Expect`).
 A `Do` goes out when every `Expect` before it, in its own call and in the others, was met, or was given up.
+Where that order leaves something open (`races.py`), a plan can be made for each of the orders that are legal.
 """
 
 from __future__ import annotations

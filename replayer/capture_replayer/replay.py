@@ -170,7 +170,7 @@ def _with_cause(divergence: Divergence, reader: CaptureReader, schemas: SchemaSe
 def _judge(file: str, reader: CaptureReader, surveyed: Survey, outcome: Outcome) -> Result:
     counts: Counter[str] = Counter()
     divergences: list[Divergence] = []
-    stalls = set(outcome.stalls)
+    stalls = {(stall.call, stall.event) for stall in outcome.stalls}
     for number, call in outcome.calls.items():
         counts += call.comparison.counts
         for finding in call.comparison.findings:
