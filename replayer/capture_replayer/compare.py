@@ -61,6 +61,9 @@ class Judge(Protocol):
     def accepts(self, verdict: str) -> bool:
         """Whether an event with this verdict is as it should be."""
 
+    def ignored(self, method: str, direction: int, expected: Expected, actual: Answer) -> None:
+        """Told once of each two events that are counted with this verdict."""
+
     def likeness(self, method: str, direction: int, payload: bytes) -> Hashable:
         """Equal for two payloads of which the verdict is not `different`."""
 
@@ -258,7 +261,8 @@ class Comparison:
             if verdict == "identical":
                 self.counts["identical"] += 1
             else:
-                self._count(self._judged(wanted, came))
+                found = difference(wanted.event, came)
+                self._count(Finding(verdict, wanted.seq, wanted.cause, wanted, came, found))
 
     def _verdict(self, expected: Expected, actual: Answer) -> str:
         """Events of two kinds are `different`."""
@@ -330,9 +334,6 @@ class Comparison:
             return Finding("extra", before.seq, before.cause, came=answer)
         if answer is None:
             return Finding("missing", wanted.seq, wanted.cause, wanted)
-        return self._judged(wanted, answer)
-
-    def _judged(self, wanted: Wanted, answer: Answer) -> Finding | None:
         found = difference(wanted.event, answer)
         if found is None:
             return None
@@ -344,8 +345,12 @@ class Comparison:
     def _count(self, finding: Finding | None) -> None:
         verdict = "identical" if finding is None else finding.verdict
         self.counts[verdict] += 1
-        accepted = finding is None or (self._judge is not None and self._judge.accepts(verdict))
-        if not accepted and finding is not None and len(self.findings) < self._keep:
+        if finding is None:
+            return
+        if self._judge is not None and verdict == "ignored" and finding.wanted is not None and finding.came is not None:
+            self._judge.ignored(self._method, self._direction, finding.wanted.event, finding.came)
+        accepted = self._judge is not None and self._judge.accepts(verdict)
+        if not accepted and len(self.findings) < self._keep:
             self.findings.append(finding)
 
 

@@ -7,8 +7,9 @@ that as long as they agree nothing of them is kept. Times, and the order between
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import zip_longest
 from typing import Final
 
@@ -30,7 +31,9 @@ from capture_recorder.capfile.schema import SchemaSet
 
 from .compare import VERDICTS, Answer, Comparison, Expected, HeadersCame, MessageCame, StatusCame
 from .explain import Divergence, describe, explain
+from .judge import RulesJudge
 from .result import Result
+from .rules import Rules
 
 SHOWN: Final = 100  # divergences that are kept
 
@@ -45,10 +48,10 @@ class _Pair:
     how they interleave is timing."""
 
     key: _Key
+    requests: Comparison
+    responses: Comparison
     calls: list[Call | None] = field(default_factory=lambda: [None, None])
     seqs: list[int] = field(default_factory=lambda: [0, 0])  # of their beginnings
-    requests: Comparison = field(default_factory=Comparison)
-    responses: Comparison = field(default_factory=Comparison)
     ends: list[dict[str, tuple[int, HalfClose | Cancel]]] = field(default_factory=lambda: [{}, {}])
     events: list[int] = field(default_factory=lambda: [0, 0])
     ended: list[bool] = field(default_factory=lambda: [False, False])
@@ -58,25 +61,42 @@ class Unreadable(Exception):
     """A capture that cannot be compared; the text is one sentence."""
 
 
-def diff(a: CaptureReader, b: CaptureReader) -> Result:
+MakeJudge = Callable[[Callable[[], SchemaSet]], RulesJudge]
+"""A judge, over the schema that it is given."""
+
+
+STRICT: Final[MakeJudge] = partial(RulesJudge, Rules())
+
+
+def diff(a: CaptureReader, b: CaptureReader, make_judge: MakeJudge = STRICT) -> Result:
     """`a` is what was expected, `b` what came instead. A Result with an error where one of them is not whole."""
     counts: Counter[str] = Counter()
     divergences: list[Divergence] = []
+    schemas = SchemaSet()
+    judge = make_judge(lambda: schemas)
     try:
         gaps: Counter[str] = Counter()
-        calls = _compare(a, b, counts, divergences, gaps)
+        calls = _compare(a, b, schemas, judge, counts, divergences, gaps)
     except Unreadable as error:
         return Result(b.name, b.condition, error=str(error))
     divergences.sort(key=lambda divergence: (divergence.event, divergence.after))
     kept = tuple(divergences[:SHOWN])
     counted = {verdict: counts[verdict] for verdict in VERDICTS}
-    return Result(b.name, b.condition, calls, counted, kept, gaps=gaps.total())
+    accepts = judge.accepts("equivalent")
+    return Result(
+        b.name, b.condition, calls, counted, kept, accepts_equivalent=accepts, gaps=gaps.total(), used=judge.used
+    )
 
 
 def _compare(
-    a: CaptureReader, b: CaptureReader, counts: Counter[str], divergences: list[Divergence], gaps: Counter[str]
+    a: CaptureReader,
+    b: CaptureReader,
+    schemas: SchemaSet,
+    judge: RulesJudge,
+    counts: Counter[str],
+    divergences: list[Divergence],
+    gaps: Counter[str],
 ) -> int:
-    schemas = SchemaSet()
     pairs: dict[_Key, _Pair] = {}
     keys: tuple[dict[int, _Key], dict[int, _Key]] = ({}, {})  # of the open calls of each side
     begun: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
@@ -95,15 +115,16 @@ def _compare(
                 continue  # no recorder writes an event of a call that is not open
             if key not in pairs:
                 calls += 1
-                pairs[key] = _Pair(key)
+                method = key[0]
+                pairs[key] = _Pair(key, Comparison(method, judge, direction=REQUEST), Comparison(method, judge))
             pair = pairs[key]
             _take(pair, side, entry.seq, event)
             if pair.ended[side]:
                 del keys[side][event.call]
             if all(pair.ended):
-                divergences += _finish(pairs.pop(key), schemas, counts)
+                divergences += _finish(pairs.pop(key), judge, counts)
     for pair in pairs.values():
-        divergences += _finish(pair, schemas, counts)
+        divergences += _finish(pair, judge, counts)
     return calls
 
 
@@ -156,7 +177,7 @@ def _as_answer(event: Expected) -> Answer:
             return StatusCame(code, message, metadata)
 
 
-def _finish(pair: _Pair, schemas: SchemaSet, counts: Counter[str]) -> list[Divergence]:
+def _finish(pair: _Pair, judge: RulesJudge, counts: Counter[str]) -> list[Divergence]:
     """What the pair comes to."""
     a, b = pair.calls
     if a is None or b is None:
@@ -166,7 +187,7 @@ def _finish(pair: _Pair, schemas: SchemaSet, counts: Counter[str]) -> list[Diver
         comparison.finish()
         counts.update(comparison.counts)
         ended = comparison.status_came
-        found += (explain(a, finding, schemas, ended=ended, direction=direction) for finding in comparison.findings)
+        found += (explain(a, finding, judge, ended=ended, direction=direction) for finding in comparison.findings)
     for name in sorted({*pair.ends[_A], *pair.ends[_B]}):
         wanted, came = pair.ends[_A].get(name), pair.ends[_B].get(name)
         verdict = "missing" if came is None else "extra" if wanted is None else "identical"

@@ -21,6 +21,7 @@ from .compare import Answer, Comparison, Judge
 from .lanes import AS_MANY, Lanes
 from .plan import Do, Expect, Step
 
+TIMEOUT: Final = 10.0  # seconds of a wait, where nothing else was asked for
 SETTLE: Final = 0.2
 """Seconds in which a call that was recorded as left open may still show an answer that the recording does not have."""
 GIVE_UP_AFTER: Final = 3
@@ -51,7 +52,7 @@ class Options:
     `stop_early`: the first divergence is enough. `clock`: told the recorded time (ns since the capture's time 0) that
     the target is to see."""
 
-    timeout: float = 10.0
+    timeout: float = TIMEOUT
     metadata: tuple[tuple[str, str | bytes], ...] = ()
     order: Order = "causal"
     speed: float = 1.0
@@ -78,7 +79,7 @@ class Observer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """A wait that came to its limit: for which event of which call, how many seconds, after which request event (0: none),
+    """A wait that came to its limit: for which event of which call, how many seconds, after which request (0: none),
     and how many answers of which calls came meanwhile."""
 
     call: int
@@ -110,6 +111,7 @@ class ReplayedCall:
         self.stalled = False
         self.closed = False  # by us: what the target does now was seen by no client
         self.ends = False  # the capture has its status
+        self.flooded = False  # and so it was cut
         self.last_ns = recorded.time_ns  # of the last recorded event
         self._told = told
         self._drains = False
@@ -127,6 +129,7 @@ class ReplayedCall:
             self._room.clear()
             await self._room.wait()
         if self.comparison.backlog > FLOOD and self.live is not None:
+            self.flooded = True
             self.live.cancel()
 
     async def until(self, met: Callable[[], bool]) -> None:

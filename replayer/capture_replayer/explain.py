@@ -5,9 +5,12 @@ Pure: bytes and an embedded schema in, a `Divergence` out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from capture_recorder import lens
+from capture_recorder.capfile.fields import changed
+from capture_recorder.capfile.paths import text as path_text
 from capture_recorder.capfile.records import (
     DIRECTIONS,
     Call,
@@ -21,12 +24,28 @@ from capture_recorder.capfile.records import (
 )
 from capture_recorder.status import status_name
 
-from .compare import Answer, Expected, Finding, HeadersCame, MessageCame, StatusCame
+from .compare import Answer, Expected, Finding, HeadersCame, MessageCame, StatusCame, first_difference
+from .hints import checksum_note, looks_like_time
 
 if TYPE_CHECKING:
-    from capture_recorder.capfile.schema import SchemaSet
+    from capture_recorder.capfile.schema import Location
+
+    from .engine import Stall
+    from .judge import RulesJudge
 
 SHOWN: Final = 16  # bytes of a payload that a line of the report has room for
+NOT_SET: Final = "(not set)"
+FIELDS: Final = 12  # fields that differ which a report has room for
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """A field that differs: its path and the value on both sides, None where it is not set. `ignored` by a rule."""
+
+    path: str
+    expected: str | None
+    actual: str | None
+    ignored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,31 +77,44 @@ class Divergence:
     actual: str | None = None
     cause: int = 0  # the request event that came last before it, by its number; 0 if there was none
     cause_text: str = ""
-    stalled: bool = False
+    stall: Stall | None = None  # it was waited for until the time limit
     ended: str | None = None  # the target's status, where a call ended in another way, or before it was due
     window: HexWindow | None = None
+    fields: tuple[FieldChange, ...] = ()  # the first of all that differ in a message, where the schema tells
+    changed: int = 0  # how many differ
+    note: str = ""  # what the checksums in both messages say
+    hint: str = ""  # what it looks like, and what may help
 
     def as_json(self) -> dict[str, object]:
         """The object that `--json` has for it."""
         names = ("call", "event", "kind", "method", "direction", "index", "verdict", "field", "offset")
         values: dict[str, object] = {name: getattr(self, name) for name in names}
         cause = {"event": self.cause, "text": self.cause_text} if self.cause else None
-        more = {"cause": cause, "stalled": self.stalled, "ended": self.ended}
+        more: dict[str, object] = {"cause": cause, "stalled": self.stall is not None, "ended": self.ended}
+        told = {
+            "fields": [asdict(change) for change in self.fields],
+            "changed_fields": self.changed,
+            "stall": None if self.stall is None else asdict(self.stall),
+            "note": self.note,
+            "hint": self.hint,
+        }
+        more |= {name: value for name, value in told.items() if value}
         return {**values, "expected": self.expected, "actual": self.actual, **more}
 
 
 def explain(
     call: Call,
     finding: Finding,
-    schemas: SchemaSet | None,
+    judge: RulesJudge,
     *,
-    stalled: bool = False,
+    stall: Stall | None = None,
     ended: StatusCame | None = None,
     direction: str = "response",
 ) -> Divergence:
-    """`stalled`: this event was waited for until the time limit. `ended`: how the target ended the call."""
+    """`stall`: this event was waited for until the time limit. `ended`: how the target ended the call."""
     wanted = finding.wanted.event if finding.wanted is not None else None
     kind = wanted.NAME if wanted is not None else _kind(finding.came)
+    number = DIRECTIONS.index(direction)
     divergence = Divergence(
         call=call.call,
         event=finding.seq,
@@ -92,52 +124,102 @@ def explain(
         direction=direction,
         index=wanted.index if isinstance(wanted, Message) else None,
         after=finding.after,
-        expected=None if wanted is None else describe(wanted),
-        actual=None if finding.came is None else describe(finding.came),
+        expected=None if wanted is None else _told(call.method, number, wanted, judge),
+        actual=None if finding.came is None else _told(call.method, number, finding.came, judge),
         cause=finding.cause,
-        stalled=stalled,
-        ended=describe(ended) if ended is not None and finding.verdict == "missing" else None,
+        stall=stall,
+        ended=describe(ended)
+        if ended is not None and kind != "status" and finding.verdict in ("missing", "extra")
+        else None,
     )
+    if finding.difference is not None:
+        divergence = _with_difference(divergence, finding, judge)
+    return replace(divergence, hint=looks_like_time(divergence))
+
+
+def _told(method: str, direction: int, event: Expected | Answer, judge: RulesJudge) -> str:
+    """An event in some words, a message by what it says if the schema tells."""
+    if isinstance(event, (Message, MessageCame)):
+        decoded = judge.schemas.decode(method, direction, event.payload).message
+        summary = "" if decoded is None else lens.read(method, decoded).summary
+        if summary:
+            return f"{summary} ({len(event.payload):,} bytes)"
+    return describe(event)
+
+
+def _with_difference(divergence: Divergence, finding: Finding, judge: RulesJudge) -> Divergence:
+    """Where the two events part."""
     found = finding.difference
-    if found is None:
-        return divergence
-    field: str | None = found.part
-    expected, actual, window = found.expected, found.actual, None
+    wanted = finding.wanted.event if finding.wanted is not None else None
+    assert found is not None
+    if isinstance(wanted, Message) and isinstance(finding.came, MessageCame):
+        return _in_message(divergence, wanted.payload, finding.came.payload, judge)
+    expected, actual = found.expected, found.actual
     if found.part == "code":
         expected, actual = (status_name(int(code or 0)) for code in (found.expected, found.actual))
-    if isinstance(wanted, Message) and isinstance(finding.came, MessageCame):
-        field, expected, actual = _in_message(
-            call.method, DIRECTIONS.index(direction), wanted.payload, finding.came.payload, found.offset, schemas
-        )
-        window = hex_window(wanted.payload, finding.came.payload, found.offset or 0)
-    return replaced(divergence, field=field, offset=found.offset, expected=expected, actual=actual, window=window)
+    return replace(divergence, field=found.part, offset=found.offset, expected=expected, actual=actual)
 
 
-def replaced(divergence: Divergence, **changes: object) -> Divergence:
-    """The same with other values."""
-    values = {name: getattr(divergence, name) for name in Divergence.__dataclass_fields__}
-    return Divergence(**{**values, **changes})
+def _in_message(divergence: Divergence, expected: bytes, actual: bytes, judge: RulesJudge) -> Divergence:
+    """The first field that differs and that counts, and its value on both sides; else the bytes that differ first, and
+    the field in which they are."""
+    method, direction = divergence.method, DIRECTIONS.index(divergence.direction)
+    at = first_difference(expected, actual)
+    changes = _changes(method, direction, expected, actual, judge)
+    counted = next(((change, span) for change, span in changes if not change.ignored), None)
+    field: str | None
+    if counted is not None:
+        change, (start, end) = counted
+        at = at if start <= at < end else start
+        field, values = change.path, (change.expected or NOT_SET, change.actual or NOT_SET)
+    else:
+        there = judge.schemas.locate(method, direction, expected, at) if at < len(expected) else None
+        here = judge.schemas.locate(method, direction, actual, at) if at < len(actual) else None
+        field, values = _sides(there, here, [_from(payload, at) for payload in (expected, actual)])
+    messages = [judge.schemas.decode(method, direction, payload).message for payload in (expected, actual)]
+    return replace(
+        divergence,
+        field=field,
+        offset=at,
+        expected=values[0],
+        actual=values[1],
+        window=hex_window(expected, actual, at),
+        fields=tuple(change for change, _ in changes[:FIELDS]),
+        changed=len(changes),
+        note=checksum_note(*(lens.read(method, message) if message is not None else None for message in messages)),
+    )
 
 
-def _in_message(
-    method: str, direction: int, expected: bytes, actual: bytes, offset: int | None, schemas: SchemaSet | None
-) -> tuple[str | None, str, str]:
-    """The field in which the two messages part, and its value on both sides; without a schema, bytes."""
-    at = offset or 0
-    texts = [_from(payload, at) for payload in (expected, actual)]
-    if schemas is None:
-        return None, texts[0], texts[1]
-    there = schemas.locate(method, direction, expected, at) if at < len(expected) else None
-    here = schemas.locate(method, direction, actual, at) if at < len(actual) else None
+def _changes(
+    method: str, direction: int, expected: bytes, actual: bytes, judge: RulesJudge
+) -> list[tuple[FieldChange, tuple[int, int]]]:
+    """Each field that differs, with the bytes that it takes, in their order."""
+    sides = judge.leaves(method, direction, expected, actual)
+    if sides is None:
+        return []
+    there, here = sides
+    found = []
+    for path in changed(there, here):
+        a, b = there.get(path), here.get(path)
+        texts = [None if leaf is None else leaf.text() for leaf in (a, b)]
+        leaf = a or b
+        assert leaf is not None
+        change = FieldChange(path_text(path), texts[0], texts[1], judge.ignores(method, path))
+        found.append((change, (leaf.start, leaf.end)))
+    return sorted(found, key=lambda pair: pair[1])
+
+
+def _sides(there: Location | None, here: Location | None, texts: list[str]) -> tuple[str | None, tuple[str, str]]:
+    """The field at a byte of both messages, and its value in each."""
     if there is None and here is None:
-        return None, texts[0], texts[1]
+        return None, (texts[0], texts[1])
     if there is None or here is None:
         found = there or here
         assert found is not None
-        return found.path, found.value if there else texts[0], found.value if here else texts[1]
+        return found.path, (found.value if there else texts[0], found.value if here else texts[1])
     if there.path == here.path:
-        return there.path, there.value, here.value
-    return there.path, f"{there.path} = {there.value}", f"{here.path} = {here.value}"
+        return there.path, (there.value, here.value)
+    return there.path, (f"{there.path} = {there.value}", f"{here.path} = {here.value}")
 
 
 def _from(payload: bytes, offset: int) -> str:

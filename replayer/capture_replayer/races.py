@@ -86,13 +86,15 @@ def _sorted(window: list[Step], order: Order) -> list[Step]:
     return sorted(window, key=lambda step: places.get(step.event.call, len(places)))  # stable: each call keeps its own
 
 
-def next_choice(
-    choice: Choice, races: Iterable[Race], diverged_at: int, tried: set[tuple[tuple[int, Order], ...]], most: int
-) -> Choice | None:
+ORDERS: Final = 24  # of one race that are tried: all that four calls have
+Tried = set[tuple[tuple[int, Order], ...]]
+
+
+def next_choice(choice: Choice, races: Iterable[Race], diverged_at: int, tried: Tried) -> Choice | None:
     """Another choice to try after a divergence at an event: the nearest race before it in an order that was not tried,
-    or an earlier one. None if there is none among the first `most` orders of each."""
+    or an earlier one. It is put into `tried`. None if there is none left."""
     for race in sorted((race for race in races if race.first <= diverged_at), key=lambda race: -race.first):
-        for order in islice(permutations(race.calls), most):
+        for order in islice(permutations(race.calls), ORDERS):
             candidate = {first: kept for first, kept in choice.items() if first < race.first} | {race.first: order}
             key = tuple(sorted(candidate.items()))
             if key not in tried:

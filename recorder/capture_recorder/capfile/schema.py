@@ -1,13 +1,12 @@
 """The schema that a capture carries: into it from a server's descriptors, and out of it to names and values.
 
-The only module of the capture file that knows protobuf. Descriptors come from strangers: what does not parse or
-does not link is a problem to be told of, never an exception, and no code of theirs is run.
+This module and its helpers `scalars` and `fields` alone know protobuf. Descriptors come from strangers: what does not
+parse or does not link is a problem to be told of, never an exception, and no code of theirs is run.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,50 +16,13 @@ from google.protobuf.message import DecodeError
 
 from ..text import printable
 from . import wire
+from .fields import Leaves, flatten
 from .records import REQUEST, Schema
+from .scalars import FIXED, VARINTS, is_packed, known_field
 
 _MAX_DEPTH: Final = 100
 _SHOWN: Final = 24  # bytes of a value that a line has room for
 _SHOWN_TEXT: Final = 80  # characters of one
-
-
-def _signed(value: int, bits: int) -> int:
-    value &= (1 << bits) - 1
-    return value - (1 << bits) if value >> (bits - 1) else value
-
-
-def _zigzag(value: int, bits: int) -> int:
-    value &= (1 << bits) - 1
-    return value >> 1 ^ -(value & 1)
-
-
-# A number on the wire, by the type that the schema gives it; 32-bit types take the low bits, as protobuf does.
-_VARINTS: Final[dict[int, Callable[[int], int]]] = {
-    FieldDescriptor.TYPE_INT32: lambda value: _signed(value, 32),
-    FieldDescriptor.TYPE_INT64: lambda value: _signed(value, 64),
-    FieldDescriptor.TYPE_UINT32: lambda value: value & 0xFFFFFFFF,
-    FieldDescriptor.TYPE_UINT64: lambda value: value,
-    FieldDescriptor.TYPE_SINT32: lambda value: _zigzag(value, 32),
-    FieldDescriptor.TYPE_SINT64: lambda value: _zigzag(value, 64),
-    FieldDescriptor.TYPE_BOOL: lambda value: int(value != 0),
-    FieldDescriptor.TYPE_ENUM: lambda value: _signed(value, 32),
-}
-_FIXED: Final = {
-    FieldDescriptor.TYPE_DOUBLE: struct.Struct("<d"),
-    FieldDescriptor.TYPE_FIXED64: struct.Struct("<Q"),
-    FieldDescriptor.TYPE_SFIXED64: struct.Struct("<q"),
-    FieldDescriptor.TYPE_FLOAT: struct.Struct("<f"),
-    FieldDescriptor.TYPE_FIXED32: struct.Struct("<I"),
-    FieldDescriptor.TYPE_SFIXED32: struct.Struct("<i"),
-}
-_WIRE_TYPES: Final = {
-    **dict.fromkeys(_VARINTS, wire.VARINT),
-    **{kind: wire.FIXED64 if layout.size == 8 else wire.FIXED32 for kind, layout in _FIXED.items()},
-    FieldDescriptor.TYPE_STRING: wire.BYTES,
-    FieldDescriptor.TYPE_BYTES: wire.BYTES,
-    FieldDescriptor.TYPE_MESSAGE: wire.BYTES,
-    FieldDescriptor.TYPE_GROUP: wire.GROUP,
-}
 
 
 def files_of(
@@ -178,6 +140,16 @@ class SchemaSet:
         except Exception:  # noqa: BLE001 - an Any of an unknown type, a date that is none, a nesting that is too deep
             return None
 
+    def flatten(self, method: str, direction: int, payload: bytes) -> Leaves | None:
+        """The leaves of a payload (fields.py). None without a schema, or where it is no message of its type."""
+        descriptor = self.descriptor(method, direction)
+        if descriptor is None:
+            return None
+        try:
+            return flatten(descriptor, payload)
+        except Exception:  # noqa: BLE001 - Undecodable, or descriptors that link and lack what every message has
+            return None
+
     def locate(self, method: str, direction: int, payload: bytes, offset: int) -> Location | None:
         """The innermost field that byte `offset` of the payload belongs to; past the end, the last field. None without
         a schema, or where the payload is not taken apart so far."""
@@ -197,7 +169,7 @@ def _locate(
     counts: dict[int, int] = {}
     try:
         for item in wire.fields(data, start, end):
-            known = _known(descriptor, item)
+            known = known_field(descriptor, item)
             index = counts.get(item.number, 0)
             if item.tag <= offset < item.next:
                 return _inside(known, data, item, index, offset, prefix, depth)
@@ -208,25 +180,12 @@ def _locate(
     return None
 
 
-def _known(descriptor: Descriptor | None, item: wire.WireField) -> FieldDescriptor | None:
-    """The field in the schema. One that is written as another type than its own is unknown, as it is to protobuf."""
-    known = descriptor.fields_by_number.get(item.number) if descriptor is not None else None
-    if known is None or item.wire_type == _WIRE_TYPES[known.type] or _is_packed(known, item):
-        return known
-    return None
-
-
-def _is_packed(known: FieldDescriptor, item: wire.WireField) -> bool:
-    is_number = known.type in _VARINTS or known.type in _FIXED
-    return is_number and bool(known.is_repeated) and item.wire_type == wire.BYTES
-
-
 def _elements(known: FieldDescriptor, data: bytes, item: wire.WireField) -> int:
     """How many elements of a repeated field stand in `item`."""
-    if not _is_packed(known, item):
+    if not is_packed(known, item):
         return 1
-    if known.type in _FIXED:
-        return (item.end - item.start) // _FIXED[known.type].size
+    if known.type in FIXED:
+        return (item.end - item.start) // FIXED[known.type].size
     return sum(byte < 0x80 for byte in memoryview(data)[item.start : item.end])  # the last bytes of varints
 
 
@@ -242,7 +201,7 @@ def _inside(
     if known is None:
         return Location(f"{prefix}#{item.number}", item.tag, item.next, _raw_value(data, item))
     path = prefix + known.name
-    if _is_packed(known, item):
+    if is_packed(known, item):
         return _packed(known, data, item, index, offset, path)
     if known.is_repeated:
         path += _map_key(known, data, item) or f"[{index}]"
@@ -256,7 +215,7 @@ def _inside(
 
 def _packed(known: FieldDescriptor, data: bytes, item: wire.WireField, index: int, offset: int, path: str) -> Location:
     """An element of a packed field, whose first one has number `index`."""
-    layout, at = _FIXED.get(known.type), item.start
+    layout, at = FIXED.get(known.type), item.start
     try:
         while at < item.end:
             number, after = (0, at + layout.size) if layout else wire.varint(data, at, item.end)
@@ -278,7 +237,7 @@ def _map_key(known: FieldDescriptor, data: bytes, item: wire.WireField) -> str |
     value = "''" if key.type == FieldDescriptor.TYPE_STRING else _number(key, 0)  # a key may be left out
     try:
         for field in wire.fields(data, item.start, item.end):
-            if field.number == 1 and _known(entry, field) is not None:
+            if field.number == 1 and known_field(entry, field) is not None:
                 value = _value(key, data, field)
     except wire.WireError:
         pass
@@ -293,18 +252,18 @@ def _value(known: FieldDescriptor, data: bytes, item: wire.WireField) -> str:
             return printable(repr(text[: _SHOWN_TEXT + 1]), _SHOWN_TEXT)
         except UnicodeDecodeError:
             return _raw_value(data, item)
-    if known.type in _FIXED:
+    if known.type in FIXED:
         return _fixed(known, data, item.start)
     return _raw_value(data, item) if item.value is None else _number(known, item.value)
 
 
 def _fixed(known: FieldDescriptor, data: bytes, at: int) -> str:
-    (value,) = _FIXED[known.type].unpack_from(data, at)
+    (value,) = FIXED[known.type].unpack_from(data, at)
     return f"{value:.9g}" if known.type == FieldDescriptor.TYPE_FLOAT else str(value)
 
 
 def _number(known: FieldDescriptor, value: int) -> str:
-    number = _VARINTS[known.type](value) if known.type in _VARINTS else value
+    number = VARINTS[known.type](value) if known.type in VARINTS else value
     if known.type == FieldDescriptor.TYPE_BOOL:
         return str(bool(number)).lower()
     if known.enum_type is not None and number in known.enum_type.values_by_number:

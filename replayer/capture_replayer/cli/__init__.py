@@ -1,5 +1,17 @@
-"""The command `capture-replay`, and `diff` of `capture-file`: one module for each."""
+"""The command `capture-replay`, and `diff` of `capture-file`: one module for each command."""
 
-from .replay import main
+from __future__ import annotations
 
-__all__ = ["main"]
+import sys
+
+
+def main() -> None:
+    """`capture-replay FILE…`, or `capture-replay shrink FILE`; a capture of that name is `./shrink`."""
+    if sys.argv[1:2] == ["shrink"]:
+        from .shrink import shrink  # noqa: PLC0415 - a command is imported when it is wanted
+
+        shrink(sys.argv[2:], prog_name="capture-replay shrink")
+    else:
+        from .replay import replay  # noqa: PLC0415
+
+        replay(prog_name="capture-replay")

@@ -1,87 +1,114 @@
-"""`capture-replay FILE --target HOST:PORT`: flags in, exit status out; the work is `replay.py`'s."""
+"""`capture-replay FILE… --target HOST:PORT`: flags in, exit status out; the work is the library's."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
+import signal
 import sys
+from collections.abc import Coroutine
+from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Any, Final, TypeVar, cast
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
+from capture_recorder.capfile import CaptureError
 from capture_recorder.terminal import console
-from capture_recorder.text import printable
 
-from ..client import GrpcClient, Tls
-from ..engine import Options
-from ..plan import Step
-from ..replay import Survey, replay_capture
-from ..report import show
-from ..result import Result
+from ..api import ReplayOptions, Report, expand, places_of, replay_async, settings_of
+from ..clock import ClockUnavailable
+from ..engine import ORDERS, TIMEOUT
+from ..junit import as_junit
+from ..learn import FEWEST, Learned, learn
+from ..replay import CannotTell
+from ..report import REPLAY, Words, as_text, show, summary
+from ..rules import BadRules, as_toml
+from ..spawn import STARTS_WITHIN, Spawn
+from ..versus import versus
+from .options import (
+    SETTINGS,
+    Factor,
+    MetadataType,
+    Seconds,
+    Sectioned,
+    comparison_options,
+    spawned,
+    tls_from,
+    tls_options,
+    where,
+)
+from .watch import Bars
 
-_STRIDE = 100  # steps between two updates of the progress: each takes longer than a step
-PASSED, DIVERGED, CANNOT_TELL, INTERRUPTED = 0, 1, 125, 130
+_T = TypeVar("_T")
+CANNOT_TELL, INTERRUPTED = 125, 130
+_TARGET: Final = click.Path(path_type=str)
 
 EPILOG = """\b
 Example:
   capture-server --listen localhost:50051 --capture session.cap
   capture-replay session.cap --target localhost:50051
+  capture-replay session.cap --spawn 'capture-server --listen {address}'
+  git bisect run capture-replay bug.cap --spawn './serve {address}'
+
+\b
+Besides:
+  capture-replay shrink FILE     the smallest part of a capture that still fails
+  capture-file diff A B          two captures, compared in the same way
 
 \b
 Exit status, for scripts and `git bisect run`:
-  0 all identical · 1 a divergence · 2 wrong usage
+  0 all pass · 1 a divergence · 2 wrong usage
   125 could not tell (no server, or a capture that is damaged, torn or no capture)
 """
 
-
-class Seconds(click.ParamType[float]):
-    """A time limit: a number above 0, or `inf`."""
-
-    name = "seconds"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        try:
-            seconds = float(str(value))
-        except ValueError:
-            seconds = 0.0
-        if not seconds > 0:  # so written that NaN is refused too
-            self.fail(f"{value!r} is not a number of seconds above 0", param, ctx)
-        return seconds
+SECTIONS: Final = {
+    "Where": ("targets", "spawn", "fresh", "start_timeout", "clock", "tls", "ca", "cert", "key", "server_name"),
+    "What and when": (
+        "calls", "order", "speed", "concurrency", "attempts", "timeout", "metadata", "jobs", "fail_fast", "allow_torn",
+    ),
+    "What passes": ("ignore", "ignore_metadata", "accept", "rules", "no_rules", "learn_runs", "baseline", "candidate"),
+    "Results": ("json_file", "junit", "save_actual", "update", "force"),
+}  # fmt: skip
 
 
-class MetadataType(click.ParamType[tuple[str, "str | bytes"]]):
-    """`key=value`, a pair of metadata; the value of a `-bin` key is given in base64."""
-
-    name = "key=value"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, str | bytes]:
-        if isinstance(value, tuple):
-            return value
-        key, sign, text = str(value).partition("=")
-        key = key.strip().lower()
-        if not sign or not key or not all(c.isascii() and (c.isalnum() or c in "-_.") for c in key):
-            self.fail(f"{value!r} is not key=value", param, ctx)
-        if not key.endswith("-bin"):
-            if not (text.isascii() and text.isprintable()):
-                self.fail(
-                    f"the value of {key!r} is not printable ASCII; a key that ends in -bin takes base64", param, ctx
-                )
-            return key, text
-        try:
-            return key, base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
-        except ValueError:
-            self.fail(f"the value of {key!r} is not base64", param, ctx)
-
-
-@click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.command(cls=Sectioned, sections=SECTIONS, epilog=EPILOG, context_settings=SETTINGS)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=str))
-@click.option("--target", metavar="HOST:PORT", required=True, help="The server to replay against; also unix:PATH.")
+@click.option(
+    "--target",
+    "targets",
+    metavar="HOST:PORT",
+    multiple=True,
+    help="The server to replay against; also unix:PATH or dns:NAME:PORT. Given again, the captures are shared out.",
+)
+@click.option(
+    "--spawn",
+    metavar="COMMAND",
+    help="Start a fresh server for each capture: a command with {address}, or {host} and {port}, or {unix}.",
+)
+@click.option(
+    "--fresh",
+    type=click.Choice(["capture", "run"]),
+    default="capture",
+    show_default=True,
+    help="Start a server for each capture, or one for all.",
+)
+@click.option(
+    "--start-timeout",
+    metavar="SECONDS",
+    type=Seconds(),
+    default=STARTS_WITHIN,
+    show_default=True,
+    help="Limit for a server to start.",
+)
+@click.option(
+    "--clock",
+    type=click.Choice(["real", "recorded"]),
+    default="real",
+    show_default=True,
+    help="The wall clock that a spawned server sees: its own, or at each request the recorded one.",
+)
+@tls_options
 @click.option(
     "--call",
     "calls",
@@ -91,12 +118,35 @@ class MetadataType(click.ParamType[tuple[str, "str | bytes"]]):
     help="Only this call; may be given again.",
 )
 @click.option(
+    "--order",
+    type=click.Choice(ORDERS),
+    default="causal",
+    show_default=True,
+    help="causal: each request when all that the server had sent before it has come back. timed: and not before its "
+    "recorded time. asap: as fast as flow control lets them.",
+)
+@click.option("--speed", metavar="FACTOR", type=Factor(), help="With --order timed: so many times as fast as recorded.")
+@click.option(
+    "--concurrency",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="For calls that do not depend on one another: so many at a time, each held to its own order alone.",
+)
+@click.option(
+    "--attempts",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Where requests of several calls raced, try so many of their legal orders before it counts as a divergence.",
+)
+@click.option(
     "--timeout",
     metavar="SECONDS",
     type=Seconds(),
-    default=10.0,
+    default=TIMEOUT,
     show_default=True,
-    help="Limit of each wait.",
+    help="Limit of each wait, beyond what the recording took for it.",
 )
 @click.option(
     "--metadata",
@@ -104,143 +154,178 @@ class MetadataType(click.ParamType[tuple[str, "str | bytes"]]):
     multiple=True,
     help="Send this with every call, in the place of the recorded key; may be given again.",
 )
-@click.option("--tls", is_flag=True, help="Speak TLS to the target.")
 @click.option(
-    "--ca",
-    metavar="PEM",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Trust this authority (implies --tls).",
+    "--jobs", metavar="N", type=click.IntRange(min=1), default=1, show_default=True, help="Captures at a time."
 )
-@click.option(
-    "--cert",
-    metavar="PEM",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Client certificate; with --key.",
-)
-@click.option(
-    "--key",
-    metavar="PEM",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Key of the client certificate.",
-)
-@click.option("--server-name", metavar="NAME", help="Name that the server's certificate is for, if not the target's.")
+@click.option("--fail-fast", is_flag=True, help="Stop at the first capture that does not pass.")
 @click.option("--allow-torn", is_flag=True, help="Replay what is whole of a capture that was not closed.")
+@comparison_options
+@click.option("--no-rules", is_flag=True, help="Leave NAME.rules.toml, which may stand beside NAME.cap, unread.")
+@click.option(
+    "--learn",
+    "learn_runs",
+    metavar="K",
+    type=click.IntRange(min=FEWEST),
+    help="Replay K times, find what varies, and print rules that leave it out.",
+)
+@click.option("--baseline", metavar="WHERE", help="With --candidate: hold its answers against those of this server.")
+@click.option("--candidate", metavar="WHERE", help="An address, or a command as for --spawn.")
 @click.option("--json", "json_file", metavar="FILE|-", help="Write the result as JSON; '-' is standard output.")
+@click.option("--junit", metavar="FILE", type=_TARGET, help="Write the result as JUnit XML.")
+@click.option(
+    "--save-actual",
+    metavar="PATH",
+    type=_TARGET,
+    help="Write what was seen as a capture; a folder for several. `capture-file diff` sets both side by side.",
+)
+@click.option(
+    "--update",
+    metavar="PATH",
+    type=_TARGET,
+    help="Accept the answers: write a capture with the recorded requests and the new answers; a folder for several.",
+)
+@click.option("--force", is_flag=True, help="Write over files that are there.")
 @click.version_option(package_name="capture-replay")
-def main(
+def replay(
     files: tuple[str, ...],
-    target: str,
-    calls: tuple[int, ...],
-    timeout: float,
-    metadata: tuple[tuple[str, str | bytes], ...],
+    targets: tuple[str, ...],
+    spawn: str | None,
+    fresh: Any,
+    start_timeout: float,
+    clock: Any,
     tls: bool,
     ca: Path | None,
     cert: Path | None,
     key: Path | None,
     server_name: str | None,
-    allow_torn: bool,
+    speed: float | None,
+    learn_runs: int | None,
+    baseline: str | None,
+    candidate: str | None,
     json_file: str | None,
+    junit: str | None,
+    no_rules: bool,
+    **more: Any,
 ) -> None:
     """Send the recorded requests of FILE to a fresh server and check that it answers with the same bytes.
 
     Requests go out in the recorded causal order: each when everything that the server had sent before it has come back.
+    A folder stands for the captures in it.
     """
-    if (cert is None) != (key is None):
-        raise click.UsageError("--cert and --key go together")
-    secure = Tls(ca, cert, key, server_name) if tls or ca or cert or server_name else None
+    secure = tls_from(tls, ca, cert, key, server_name)
+    if speed is not None and more["order"] != "timed":
+        raise click.UsageError("--speed is for --order timed: the other orders do not look at the clock")
+    if clock == "recorded" and (more["order"] == "asap" or more["concurrency"] is not None):
+        raise click.UsageError("--clock recorded needs one order over all calls: no --order asap, no --concurrency")
+    given = {**more, "fresh": fresh, "clock": clock, "speed": speed or 1.0, "rules_beside": not no_rules}
+    options = cast("ReplayOptions", given)
     words = console(sys.stderr)
     report = words if json_file == "-" else console()
-    options = Options(timeout, metadata)
-
-    async def run() -> list[Result]:
-        results = []
-        for file in files:
-            with _Watcher(words, file) as watcher:
-                result = await replay_capture(
-                    file,
-                    lambda: _connect(target, secure, timeout, watcher),
-                    options=options,
-                    calls=calls,
-                    allow_torn=allow_torn,
-                    started=watcher.started,
-                    progress=watcher.progress,
+    try:
+        captures = expand(files)
+        if baseline is not None or candidate is not None:
+            if baseline is None or candidate is None or targets or spawn is not None or learn_runs is not None:
+                raise click.UsageError(
+                    "--baseline and --candidate go together, and without --target, --spawn or --learn"
                 )
-            show(result, report)
-            results.append(result)
-        return results
-
-    try:
-        results = asyncio.run(run())
-        if json_file is not None:
-            _write_json(results, json_file)
-    except KeyboardInterrupt:
-        words.print("interrupted")
-        sys.exit(INTERRUPTED)
-    sys.exit(exit_status(results))
-
-
-def exit_status(results: list[Result]) -> int:
-    """A divergence that was seen outweighs a capture that could not be judged."""
-    if any(result.error is None and not result.passed for result in results):
-        return DIVERGED
-    return PASSED if all(result.passed for result in results) else CANNOT_TELL
-
-
-async def _connect(target: str, tls: Tls | None, timeout: float, watcher: _Watcher) -> GrpcClient:
-    watcher.connecting(target)
-    try:
-        return await GrpcClient.connect(target, tls=tls, timeout=timeout)
+            sides = [_side(text, secure, start_timeout) for text in (baseline, candidate)]
+            wording = Words("not as the baseline answered", "baseline", "candidate")
+            with Bars(words, partial(show, console=report, words=wording), len(captures)) as bars:
+                results = _run(versus(captures, sides[0], sides[1], options | {"watcher": bars}))
+            done = Report(tuple(results))
+        else:
+            places = where(targets, spawn, secure, timeout=more["timeout"], starts_within=start_timeout)
+            if learn_runs is not None:
+                sys.exit(_learn(captures, places[0], options, learn_runs))
+            with Bars(words, partial(show, console=report, words=REPLAY), len(captures)) as bars:
+                done = _run(replay_async(captures, places, **(options | {"watcher": bars})))
+    except (BadRules, ValueError, CaptureError) as error:
+        raise click.UsageError(str(error)) from None
     except OSError as error:
-        raise click.UsageError(f"cannot read {error.filename}: {error.strerror}") from error
+        raise click.UsageError(f"cannot use {error.filename}: {(error.strerror or str(error)).lower()}") from error
+    summary(done.results, done.unused, done.seconds, report)
+    _write(done, json_file, junit)
+    sys.exit(done.exit_status)
 
 
-def _write_json(results: list[Result], file: str) -> None:
-    report = {
-        "passed": all(result.passed for result in results),
-        "captures": [result.as_json() for result in results],
-    }
-    text = json.dumps(report, ensure_ascii=file == "-", indent=2) + "\n"
-    if file == "-":
-        sys.stdout.write(text)
-        return
+def _side(text: str, tls: Any, starts_within: float) -> Any:
+    """A server of a comparison: a command has a place for the address, and an address has none."""
+    if "{" in text:
+        return spawned(text, tls, starts_within)
+    return where((text,), None, tls, starts_within=starts_within)[0]
+
+
+def _learn(captures: list[str], place: Any, options: ReplayOptions, runs: int) -> int:
+    """Print the rules; the exit status."""
+    words = console(sys.stderr)
+    recorded_clock = options.get("clock") == "recorded"
+    (there,) = places_of([place], fresh=options.get("fresh", "capture"), recorded_clock=recorded_clock)
+
+    async def all_of_them() -> list[Learned]:
+        async with there:
+            settings = settings_of(options, several=False)
+            return [await learn(file, there, settings, runs) for file in captures]
+
     try:
-        Path(file).write_text(text, encoding="utf-8", errors="backslashreplace")
+        learned = _run(all_of_them())
+    except (CannotTell, ClockUnavailable) as error:
+        words.print(f"? {error}", markup=False, highlight=False)
+        return CANNOT_TELL
+    if not isinstance(place, Spawn):
+        words.print(
+            "not fresh: each run found the server as the last one left it; --spawn starts one for each", style="yellow"
+        )
+    proposals = {proposal.rule: proposal for each in learned for proposal in each.proposals}
+    problems = [problem for each in learned for problem in each.problems]
+    if proposals:
+        sys.stdout.write(as_toml(proposals, [proposal.comment for proposal in proposals.values()]))
+    for problem in problems:
+        words.print(f"✗ {problem}", markup=False, highlight=False, soft_wrap=True)
+    told = f"{len(proposals)} rule{'' if len(proposals) == 1 else 's'}" if proposals else "nothing varied"
+    words.print(f"{runs} runs of {len(captures)} capture{'' if len(captures) == 1 else 's'}: {told}", highlight=False)
+    return 1 if problems else 0
+
+
+def _run(work: Coroutine[Any, Any, _T]) -> _T:
+    """Run it; a signal that asks for the end ends it in order, with all servers that were started."""
+
+    async def guarded() -> _T:
+        task = asyncio.ensure_future(work)
+
+        def stop(sign: signal.Signals) -> None:
+            stopped.append(sign)
+            task.cancel()
+
+        for sign in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(sign) is not signal.SIG_IGN:
+                asyncio.get_running_loop().add_signal_handler(sign, stop, sign)
+        return await task
+
+    stopped: list[signal.Signals] = []
+    try:
+        return asyncio.run(guarded())
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    except asyncio.CancelledError:
+        status = 128 + (stopped[0] if stopped else signal.SIGTERM)
+    console(sys.stderr).print("interrupted")
+    sys.exit(status)
+
+
+def _write(report: Report, json_file: str | None, junit: str | None) -> None:
+    """The result for machines."""
+    if json_file is not None:
+        text = json.dumps(report.as_json(), ensure_ascii=json_file == "-", indent=2) + "\n"
+        if json_file == "-":
+            sys.stdout.write(text)
+        else:
+            _write_file(json_file, text.encode("utf-8", "backslashreplace"))
+    if junit is not None:
+        _write_file(junit, as_junit(list(report.results), as_text))
+
+
+def _write_file(file: str, data: bytes) -> None:
+    try:
+        Path(file).write_bytes(data)
     except OSError as error:
         raise click.UsageError(f"cannot write {file}: {(error.strerror or str(error)).lower()}") from error
-
-
-class _Watcher:
-    """What a person sees on a terminal while it runs; nothing where standard error is no terminal."""
-
-    def __init__(self, console: Console, file: str) -> None:
-        self._progress = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            TaskProgressColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self._task = self._progress.add_task(f"reading {printable(Path(file).name)}", total=None)
-        self._done = 0
-        self._name = printable(Path(file).name)
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-    def connecting(self, target: str) -> None:
-        self._progress.update(self._task, description=f"connecting to {printable(target)}")
-
-    def started(self, survey: Survey) -> None:
-        self._progress.update(self._task, description=f"replaying {self._name}", total=survey.steps)
-
-    def progress(self, _step: Step) -> None:
-        self._done += 1
-        if self._done % _STRIDE == 0:
-            self._progress.update(self._task, completed=self._done)

@@ -408,7 +408,7 @@ def test_diff_names_the_field_of_a_request(capture: Path, tmp_path: Path) -> Non
     done = capture_file("diff", capture, other)
     assert "event 4, request message 0" in done.stdout
     assert "open.route_session_id" in done.stdout
-    assert "bytes in A" in done.stdout
+    assert "A bytes" in done.stdout
 
 
 @pytest.mark.parametrize("bad", ["damaged-body", "unreadable-preamble", "refused-version"])

@@ -1,0 +1,5 @@
+"""placeholder"""
+
+
+def shrink(args: list[str], prog_name: str) -> None:
+    """Later."""

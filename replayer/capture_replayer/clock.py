@@ -1,0 +1,16 @@
+"""placeholder"""
+
+from collections.abc import Collection, Mapping
+
+
+class ClockUnavailable(Exception): ...
+
+
+class RecordedClock:
+    def __init__(self, start_ns: int) -> None: ...
+    def environment(self, base: Mapping[str, str]) -> dict[str, str]:
+        return dict(base)
+
+    def check(self, pids: Collection[int]) -> None: ...
+    def set(self, now_ns: int) -> None: ...
+    def close(self) -> None: ...
