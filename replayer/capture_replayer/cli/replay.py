@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import signal
 import sys
-from collections.abc import Coroutine
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, cast
 
 import click
 
@@ -38,10 +35,10 @@ from .options import (
     tls_options,
     where,
 )
+from .running import run
 from .watch import Bars
 
-_T = TypeVar("_T")
-CANNOT_TELL, INTERRUPTED = 125, 130
+CANNOT_TELL = 125
 _TARGET: Final = click.Path(path_type=str)
 
 EPILOG = """\b
@@ -231,14 +228,14 @@ def replay(
             sides = [_side(text, secure, start_timeout) for text in (baseline, candidate)]
             wording = Words("not as the baseline answered", "baseline", "candidate")
             with Bars(words, partial(show, console=report, words=wording), len(captures)) as bars:
-                results = _run(versus(captures, sides[0], sides[1], options | {"watcher": bars}))
+                results = run(versus(captures, sides[0], sides[1], options | {"watcher": bars}))
             done = Report(tuple(results))
         else:
             places = where(targets, spawn, secure, timeout=more["timeout"], starts_within=start_timeout)
             if learn_runs is not None:
                 sys.exit(_learn(captures, places[0], options, learn_runs))
             with Bars(words, partial(show, console=report, words=REPLAY), len(captures)) as bars:
-                done = _run(replay_async(captures, places, **(options | {"watcher": bars})))
+                done = run(replay_async(captures, places, **(options | {"watcher": bars})))
     except (BadRules, ValueError, CaptureError) as error:
         raise click.UsageError(str(error)) from None
     except OSError as error:
@@ -267,7 +264,7 @@ def _learn(captures: list[str], place: Any, options: ReplayOptions, runs: int) -
             return [await learn(file, there, settings, runs) for file in captures]
 
     try:
-        learned = _run(all_of_them())
+        learned = run(all_of_them())
     except (CannotTell, ClockUnavailable) as error:
         words.print(f"? {error}", markup=False, highlight=False)
         return CANNOT_TELL
@@ -284,32 +281,6 @@ def _learn(captures: list[str], place: Any, options: ReplayOptions, runs: int) -
     told = f"{len(proposals)} rule{'' if len(proposals) == 1 else 's'}" if proposals else "nothing varied"
     words.print(f"{runs} runs of {len(captures)} capture{'' if len(captures) == 1 else 's'}: {told}", highlight=False)
     return 1 if problems else 0
-
-
-def _run(work: Coroutine[Any, Any, _T]) -> _T:
-    """Run it; a signal that asks for the end ends it in order, with all servers that were started."""
-
-    async def guarded() -> _T:
-        task = asyncio.ensure_future(work)
-
-        def stop(sign: signal.Signals) -> None:
-            stopped.append(sign)
-            task.cancel()
-
-        for sign in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(sign) is not signal.SIG_IGN:
-                asyncio.get_running_loop().add_signal_handler(sign, stop, sign)
-        return await task
-
-    stopped: list[signal.Signals] = []
-    try:
-        return asyncio.run(guarded())
-    except KeyboardInterrupt:
-        status = INTERRUPTED
-    except asyncio.CancelledError:
-        status = 128 + (stopped[0] if stopped else signal.SIGTERM)
-    console(sys.stderr).print("interrupted")
-    sys.exit(status)
 
 
 def _write(report: Report, json_file: str | None, junit: str | None) -> None:
