@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from capture_recorder import lens
-from capture_recorder.capfile.fields import changed
+from capture_recorder.capfile.fields import Leaves, changed
+from capture_recorder.capfile.paths import Path
 from capture_recorder.capfile.paths import text as path_text
 from capture_recorder.capfile.records import (
     DIRECTIONS,
@@ -46,6 +47,7 @@ class FieldChange:
     expected: str | None
     actual: str | None
     ignored: bool = False
+    span: tuple[int, int] = (0, 0)  # where the first side that has it has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,7 @@ class Divergence:
     window: HexWindow | None = None
     fields: tuple[FieldChange, ...] = ()  # the first of all that differ in a message, where the schema tells
     changed: int = 0  # how many differ
+    summaries: tuple[str, str] | None = None  # what both messages are about, where the schema tells
     note: str = ""  # what the checksums in both messages say
     hint: str = ""  # what it looks like, and what may help
 
@@ -93,6 +96,7 @@ class Divergence:
         more: dict[str, object] = {"cause": cause, "stalled": self.stall is not None, "ended": self.ended}
         told = {
             "fields": [asdict(change) for change in self.fields],
+            "summaries": self.summaries,
             "changed_fields": self.changed,
             "stall": None if self.stall is None else asdict(self.stall),
             "note": self.note,
@@ -141,10 +145,14 @@ def _told(method: str, direction: int, event: Expected | Answer, judge: RulesJud
     """An event in some words, a message by what it says if the schema tells."""
     if isinstance(event, (Message, MessageCame)):
         decoded = judge.schemas.decode(method, direction, event.payload).message
-        summary = "" if decoded is None else lens.read(method, decoded).summary
+        summary = "" if decoded is None else _in_a_line(lens.read(method, decoded))
         if summary:
             return f"{summary} ({len(event.payload):,} bytes)"
     return describe(event)
+
+
+def _in_a_line(reading: lens.Reading) -> str:
+    return f"{reading.error} {reading.summary}" if reading.error else reading.summary
 
 
 def _with_difference(divergence: Divergence, finding: Finding, judge: RulesJudge) -> Divergence:
@@ -166,17 +174,19 @@ def _in_message(divergence: Divergence, expected: bytes, actual: bytes, judge: R
     method, direction = divergence.method, DIRECTIONS.index(divergence.direction)
     at = first_difference(expected, actual)
     changes = _changes(method, direction, expected, actual, judge)
-    counted = next(((change, span) for change, span in changes if not change.ignored), None)
+    counted = min((each for each in changes if not each.ignored), key=lambda each: each.span, default=None)
     field: str | None
     if counted is not None:
-        change, (start, end) = counted
+        start, end = counted.span
         at = at if start <= at < end else start
-        field, values = change.path, (change.expected or NOT_SET, change.actual or NOT_SET)
+        field, values = counted.path, (counted.expected or NOT_SET, counted.actual or NOT_SET)
     else:
         there = judge.schemas.locate(method, direction, expected, at) if at < len(expected) else None
         here = judge.schemas.locate(method, direction, actual, at) if at < len(actual) else None
         field, values = _sides(there, here, [_from(payload, at) for payload in (expected, actual)])
     messages = [judge.schemas.decode(method, direction, payload).message for payload in (expected, actual)]
+    readings = [lens.read(method, message) for message in messages if message is not None]
+    both = len(readings) == 2
     return replace(
         divergence,
         field=field,
@@ -184,29 +194,46 @@ def _in_message(divergence: Divergence, expected: bytes, actual: bytes, judge: R
         expected=values[0],
         actual=values[1],
         window=hex_window(expected, actual, at),
-        fields=tuple(change for change, _ in changes[:FIELDS]),
+        fields=tuple(changes[:FIELDS]),
         changed=len(changes),
-        note=checksum_note(*(lens.read(method, message) if message is not None else None for message in messages)),
+        summaries=(_in_a_line(readings[0]), _in_a_line(readings[1])) if both else None,
+        note=checksum_note(readings[0], readings[1]) if both else "",
     )
 
 
-def _changes(
-    method: str, direction: int, expected: bytes, actual: bytes, judge: RulesJudge
-) -> list[tuple[FieldChange, tuple[int, int]]]:
-    """Each field that differs, with the bytes that it takes, in their order."""
+def _changes(method: str, direction: int, expected: bytes, actual: bytes, judge: RulesJudge) -> list[FieldChange]:
+    """Each field that differs, in the order of the schema's bytes. A message that only one side has is one field."""
     sides = judge.leaves(method, direction, expected, actual)
     if sides is None:
         return []
-    there, here = sides
-    found = []
-    for path in changed(there, here):
-        a, b = there.get(path), here.get(path)
-        texts = [None if leaf is None else leaf.text() for leaf in (a, b)]
-        leaf = a or b
-        assert leaf is not None
-        change = FieldChange(path_text(path), texts[0], texts[1], judge.ignores(method, path))
-        found.append((change, (leaf.start, leaf.end)))
-    return sorted(found, key=lambda pair: pair[1])
+    found: list[FieldChange] = []
+    for path, leaves in _grouped(sides, changed(*sides)).items():
+        ignored = all(judge.ignores(method, leaf_path) for leaf_path in leaves)
+        texts = [_side_text(side, path, leaves) for side in sides]
+        spans = [(leaf.start, leaf.end) for side in sides for leaf_path in leaves if (leaf := side.get(leaf_path))]
+        found.append(FieldChange(path_text(path), texts[0], texts[1], ignored, spans[0]))
+    return found
+
+
+def _grouped(sides: tuple[Leaves, Leaves], differing: list[Path]) -> dict[Path, list[Path]]:
+    """The leaves that differ, those of a message together that the other side has nothing of."""
+    starts = [{path[:length] for path in side for length in range(1, len(path) + 1)} for side in sides]
+    groups: dict[Path, list[Path]] = {}
+    for path in differing:
+        other = starts[1] if path not in sides[1] else starts[0] if path not in sides[0] else None
+        length = len(path)
+        if other is not None:
+            length = next(length for length in range(1, len(path) + 1) if path[:length] not in other)
+        groups.setdefault(path[:length], []).append(path)
+    return groups
+
+
+def _side_text(side: Leaves, path: Path, leaves: list[Path]) -> str | None:
+    """What a side has of a group."""
+    there = [leaf for leaf in leaves if leaf in side]
+    if not there:
+        return None
+    return side[path].text() if there == [path] else f"{len(there):,} field{'' if len(there) == 1 else 's'}"
 
 
 def _sides(there: Location | None, here: Location | None, texts: list[str]) -> tuple[str | None, tuple[str, str]]:

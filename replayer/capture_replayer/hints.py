@@ -19,14 +19,7 @@ def looks_like_time(divergence: Divergence) -> str:
     """A sentence where the two sides part as they do if only the clock is another: a deadline that was kept and is
     not, or the reverse; a field that says when."""
     sides = [divergence.expected or "", divergence.actual or divergence.ended or ""]
-    sides = [
-        f"{side} {' '.join(filter(None, values))}"
-        for side, values in zip(
-            sides,
-            ([c.expected for c in divergence.fields], [c.actual for c in divergence.fields]),
-            strict=True,
-        )
-    ]
+    sides = [f"{side} {summary}" for side, summary in zip(sides, divergence.summaries or ("", ""), strict=True)]
     expired = [bool(_EXPIRED.search(side)) for side in sides]
     if expired[0] != expired[1]:
         where = "only in the replay" if expired[1] else "only in the recording"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, Protocol, Self
 
 from .client import Client, GrpcClient, Tls
-from .clock import RecordedClock
+from .clock import ClockUnavailable, RecordedClock, hint, methods
 from .spawn import Server, Spawn
 
 Fresh = Literal["capture", "run"]
@@ -128,14 +128,29 @@ class Spawned:
         yield Visit(client.borrowed(), self._visit.clock, self._visit.server)
 
     async def _start(self, stack: contextlib.AsyncExitStack, now_ns: int) -> Visit:
-        clock = environment = None
-        if self._recorded_clock:
-            clock = RecordedClock(now_ns)
+        """A server that serves, and sees what it is to see. Raises TargetUnreachable, and ClockUnavailable."""
+        if not self._recorded_clock:
+            return await self._serve(stack, None)
+        *others, last = methods()
+        for method in others:
+            async with contextlib.AsyncExitStack() as attempt:
+                with contextlib.suppress(ClockUnavailable):
+                    visit = await self._serve(attempt, RecordedClock(now_ns, method))
+                    stack.push_async_exit(attempt.pop_all())
+                    return visit
+        try:
+            return await self._serve(stack, RecordedClock(now_ns, last))
+        except ClockUnavailable as error:
+            raise ClockUnavailable(f"--clock recorded: {error}{hint()}") from None
+
+    async def _serve(self, stack: contextlib.AsyncExitStack, clock: RecordedClock | None) -> Visit:
+        environment = None
+        if clock is not None:
             stack.callback(clock.close)
             environment = clock.environment(os.environ)
         server = await stack.enter_async_context(Server(self._spawn, environment))
         client = await server.ready()
         stack.push_async_callback(client.close)
         if clock is not None:
-            clock.check(server.pids())
-        return Visit(client, clock.set if clock else None, server)
+            clock.check(server.serving())
+        return Visit(client, clock.set if clock is not None else None, server)

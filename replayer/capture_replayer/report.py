@@ -105,6 +105,9 @@ def _divergence(divergence: Divergence, words: Words) -> Table:
     row("first divergence", Text(_place(divergence), style="bold"))
     row("in", f"call {divergence.call}, {divergence.method}")
     row("verdict", Text(_verdict(divergence), style="bold red"))
+    if divergence.summaries is not None and divergence.summaries[0] != divergence.summaries[1]:
+        row(words.expected, divergence.summaries[0])
+        row(words.actual, divergence.summaries[1])
     row("field", divergence.field)
     row("at byte", None if divergence.offset is None else f"{divergence.offset:,}")
     row("expected", divergence.expected or "nothing")

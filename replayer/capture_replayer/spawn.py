@@ -173,11 +173,13 @@ class Server:
                 await self._gone()
         return self.ending()
 
-    def pids(self) -> list[int]:
-        """The processes of its group."""
+    def serving(self) -> list[int]:
+        """The processes of its group that listen at the address; all of the group where that cannot be told."""
         assert self._process is not None
-        pids = (int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal())
-        return [pid for pid in pids if _group_of(pid) == self._process.pid]
+        pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal()]
+        group = [pid for pid in pids if _group_of(pid) == self._process.pid]
+        sockets = _listening(self.address)
+        return [pid for pid in group if sockets & _sockets_of(pid)] or group
 
     async def _serving(self) -> GrpcClient:
         while not await _accepts(self.address):
@@ -256,3 +258,30 @@ def _group_of(pid: int) -> int | None:
         return os.getpgid(pid)
     except OSError:
         return None
+
+
+def _listening(address: str) -> set[str]:
+    """The sockets that listen there, by their inodes (proc_pid_net(5))."""
+    if address.startswith("unix:"):
+        path = address.removeprefix("unix:")
+        rows = [line.split() for line in _lines("/proc/net/unix")]
+        return {row[6] for row in rows if len(row) == 8 and row[7] == path}
+    port = f":{int(address.rpartition(':')[2]):04X}"
+    rows = [line.split() for line in (*_lines("/proc/net/tcp"), *_lines("/proc/net/tcp6"))]
+    return {row[9] for row in rows if len(row) > 9 and row[1].endswith(port) and row[3] == "0A"}  # 0A: LISTEN
+
+
+def _sockets_of(pid: int) -> set[str]:
+    found: set[str] = set()
+    with contextlib.suppress(OSError):
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                found.add(os.readlink(link).removeprefix("socket:[").rstrip("]"))  # noqa: PTH115 - not a path
+    return found
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
