@@ -53,6 +53,8 @@ class Odd:
             answer.id = os.urandom(8).hex()
         if self.mode == "regress" and order.words == "third":
             answer.price += 1
+        if self.mode == "wrong price":
+            answer.price += 1
         if self.mode == "some items":
             answer.items[1].id = os.urandom(4).hex()
         if self.mode == "all items":

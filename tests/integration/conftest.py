@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers.odd import record_odd
 from helpers.processes import helper_server, running
 from helpers.service import converse
 
@@ -21,3 +22,9 @@ def opaque_capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
         converse(server.address, "ClientStreaming", [b"headers h", b"trailers t"])
         converse(server.address, "Missing", [b"x"])
     return path
+
+
+@pytest.fixture(scope="session")
+def odd_capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Calls of odd.v1.Odd, whose messages have a schema."""
+    return record_odd(tmp_path_factory.mktemp("odd") / "odd.cap")

@@ -142,6 +142,7 @@ ONLY_IN = {
     "click": r"(^|/)cli(/|\.py$)|capture_server/client\.py$",
     "rich": r"(^|/)cli(/|\.py$)|/report\.py$|/terminal\.py$",
     "textual": r"^tui/",
+    "pytest": r"/pytest_plugin\.py$",
     "google.protobuf": r"forms/(binarylog|log_entry)\.py$|capfile/(schema|scalars|fields)\.py$"
     r"|/lens/|^proto/|/recorder\.py$",
     "zstandard": r"^server/|lens/shard_runtime\.py$|capfile/blocks\.py$",
