@@ -77,6 +77,9 @@ class Client(Protocol):
     def open(self, method: str, metadata: Pairs, seconds: float | None, answered: Answered) -> LiveCall:
         """Begin a call, with so many seconds to its deadline."""
 
+    def ask(self, method: str, metadata: Pairs, seconds: float | None, answered: Answered, payload: bytes) -> LiveCall:
+        """Begin a call, send its only request and end its requests, in one."""
+
     async def close(self) -> None:
         """Give up all calls, and the connection."""
 
@@ -126,7 +129,15 @@ class GrpcClient:
     def open(self, method: str, metadata: Pairs, seconds: float | None, answered: Answered) -> _AioCall:
         """See `Client`."""
         multi: Any = self._channel.stream_stream(method)  # no (de)serializers: bytes as they are
-        call = _AioCall(multi(metadata=tuple(metadata), timeout=seconds), answered)
+        return self._begun(multi(metadata=tuple(metadata), timeout=seconds), answered)
+
+    def ask(self, method: str, metadata: Pairs, seconds: float | None, answered: Answered, payload: bytes) -> _AioCall:
+        """See `Client`."""
+        multi: Any = self._channel.unary_stream(method)
+        return self._begun(multi(payload, metadata=tuple(metadata), timeout=seconds), answered)
+
+    def _begun(self, live: Any, answered: Answered) -> _AioCall:
+        call = _AioCall(live, answered)
         self._calls.add(call)
         call.reading.add_done_callback(lambda _: self._calls.discard(call))
         return call

@@ -16,10 +16,11 @@ from typing import Final, Literal, Protocol
 
 from capture_recorder.capfile.records import Call, Cancel, HalfClose, Headers, Message, Redacted, Status
 
-from .client import Client, LiveCall, Pairs
+from .client import Answered, Client, LiveCall, Pairs
 from .compare import Answer, Comparison, Judge
 from .lanes import AS_MANY, Lanes
-from .plan import Do, Expect, Step
+from .limit import Limit
+from .plan import SINGLE_REQUEST, Do, Expect, Step
 
 TIMEOUT: Final = 10.0  # seconds of a wait, where nothing else was asked for
 SETTLE: Final = 0.2
@@ -104,10 +105,12 @@ class Outcome:
 class ReplayedCall:
     """A call as it is replayed: the live call, its comparison, and what is known of its course."""
 
-    def __init__(self, recorded: Call, judge: Judge | None, told: Callable[[int, Answer], None]) -> None:
+    def __init__(self, recorded: Call, judge: Judge | None, limit: Limit, told: Callable[[int, Answer], None]) -> None:
         self.recorded = recorded
+        self.limit = limit
         self.comparison = Comparison(recorded.method, judge)
         self.live: LiveCall | None = None
+        self.deferred = False  # not opened yet: that goes with its request
         self.stalled = False
         self.closed = False  # by us: what the target does now was seen by no client
         self.ends = False  # the capture has its status
@@ -165,9 +168,11 @@ async def carry_out(
     *,
     judge: Judge | None = None,
     observer: Observer | None = None,
+    single: bool = False,
 ) -> Outcome:
-    """Replay the steps against `client`. The outcome's comparisons are finished."""
-    run = _Run(client, options, judge, observer)
+    """Replay the steps against `client`. `single`: they are of one call. The outcome's comparisons are finished."""
+    in_lanes = not single and (options.order == "asap" or options.concurrency is not None)
+    run = _Run(client, options, judge, observer, in_lanes=in_lanes)
     remaining = iter(steps)
     if run.in_lanes:
         await Lanes(run.step, options.concurrency or AS_MANY).dispatch(remaining, progress, run.over)
@@ -192,13 +197,17 @@ async def carry_out(
 class _Run:
     """The state of one replay."""
 
-    def __init__(self, client: Client, options: Options, judge: Judge | None, observer: Observer | None) -> None:
+    def __init__(
+        self, client: Client, options: Options, judge: Judge | None, observer: Observer | None, *, in_lanes: bool
+    ) -> None:
         self.outcome = Outcome()
         self._client = client
         self._options = options
         self._judge = judge
         self._observer = observer
-        self.in_lanes = options.order == "asap" or options.concurrency is not None
+        self.in_lanes = in_lanes
+        self._limit = Limit()
+        self._deferred: ReplayedCall | None = None  # opened by the last step, and not sent yet
         self._answers = 0
         self._answers_at_stall = 0
         self._recent: deque[int] = deque(maxlen=AHEAD)  # the calls of the last answers
@@ -210,6 +219,10 @@ class _Run:
         if self.over():
             self.owe(step)
             return
+        if self._deferred is not None and (
+            step.event.call != self._deferred.recorded.call or not isinstance(step.event, Message)
+        ):
+            self._open_deferred()
         if isinstance(step, Do):
             await self._do(step)
         else:
@@ -229,7 +242,7 @@ class _Run:
             await self._in_time(event.time_ns)
         call = self._call(event)
         call.comparison.did(step.seq)
-        if call.live is None and not isinstance(event, Call):
+        if call.live is None and not isinstance(event, Call) and not call.deferred:
             return
         if self._options.clock is not None:
             self._options.clock(event.time_ns)
@@ -237,10 +250,13 @@ class _Run:
             self._observer.did(event)
         match event:
             case Call():
-                seconds = None
-                if event.time_left_ns is not None:  # a debugger is slow: never less than one wait of ours
-                    seconds = min(max(event.time_left_ns / 1e9, self._options.timeout), _FOREVER)
-                call.live = self._client.open(event.method, self._metadata(event), seconds, call.answered)
+                if event.kind in SINGLE_REQUEST:  # its request follows at once, most of the time
+                    call.deferred, self._deferred = True, call
+                else:
+                    call.live = self._client.open(*self._opening(call))
+            case Message() if call.deferred:
+                call.deferred, self._deferred = False, None
+                call.live = self._client.ask(*self._opening(call), event.payload)
             case Message():
                 await self._send(call, step, lambda live: live.send(event.payload))
                 if step.ends_requests:
@@ -249,6 +265,20 @@ class _Run:
                 await self._send(call, step, lambda live: live.half_close())
             case Cancel():
                 call.close()
+
+    def _opening(self, call: ReplayedCall) -> tuple[str, Pairs, float | None, Answered]:
+        event = call.recorded
+        seconds = None
+        if event.time_left_ns is not None:  # a debugger is slow: never less than one wait of ours
+            seconds = min(max(event.time_left_ns / 1e9, self._options.timeout), _FOREVER)
+        return event.method, self._metadata(event), seconds, call.answered
+
+    def _open_deferred(self) -> None:
+        """Something else comes before the request of a call that was to be opened with it."""
+        call, self._deferred = self._deferred, None
+        if call is not None and call.deferred:
+            call.deferred = False
+            call.live = self._client.open(*self._opening(call))
 
     async def _in_time(self, time_ns: int) -> None:
         """Not before its recorded time, counted from the first request event."""
@@ -290,6 +320,7 @@ class _Run:
 
     async def finish(self) -> None:
         """The capture is at its end: give late answers their last chance, close, and judge."""
+        self._open_deferred()
         calls = self.outcome.calls.values()
         if not self.over():
             late = [call for call in calls if call.stalled and call.ends and call.live is not None and not call.closed]
@@ -304,12 +335,14 @@ class _Run:
             silent = call.ends or (not call.closed and self._now_ns - call.last_ns >= SETTLE * 1e9)
             call.close()
             call.comparison.finish(extras=silent and not self.outcome.stopped)
+        self._limit.close()
         await self._client.close()
 
     def _call(self, event: Call | Message | HalfClose | Cancel | Headers | Status) -> ReplayedCall:
         self._now_ns = event.time_ns
         if isinstance(event, Call):
-            self.outcome.calls[event.call] = ReplayedCall(event, self._judge, self._came)
+            limit = Limit() if self.in_lanes else self._limit
+            self.outcome.calls[event.call] = ReplayedCall(event, self._judge, limit, self._came)
         call = self.outcome.calls[event.call]
         call.last_ns = event.time_ns
         return call
@@ -332,10 +365,8 @@ class _Run:
         if call.live is None or call.closed or call.comparison.status_came is not None:
             return
         answers = self._answers
-        try:
-            async with asyncio.timeout(self._options.timeout):
-                await action(call.live)
-        except TimeoutError:  # it was not taken, and so nothing after it can be: the call is cut
+        if not await call.limit.within(self._options.timeout, action(call.live)):
+            # It was not taken, and so nothing after it can be: the call is cut.
             self._stall(call, step, self._options.timeout, answers)
             call.close()
 
@@ -346,11 +377,11 @@ class _Run:
         answers = self._answers
         limit = self._options.timeout + min(max(recorded_ns / 1e9, 0.0), LONGEST_GAP)
         if self._options.clock is not None:
-            if await _within(PATIENCE, call.until(met)):
+            if await call.limit.within(PATIENCE, call.until(met)):
                 return
             self._options.clock(step.event.time_ns)
         came = call.comparison.came_count
-        while not await _within(limit, call.until(met)):
+        while not await call.limit.within(limit, call.until(met)):
             if self._options.order != "asap" or call.comparison.came_count == came or call.comparison.owed <= 1:
                 self._stall(call, step, limit, answers)
                 return
@@ -380,16 +411,6 @@ class _Run:
             else:
                 pairs.append((key, value))
         return [*pairs, *self._options.metadata]
-
-
-async def _within(seconds: float, wait: Coroutine[None, None, None]) -> bool:
-    """Whether it came to its end in so many seconds."""
-    try:
-        async with asyncio.timeout(seconds):
-            await wait
-    except TimeoutError:
-        return False
-    return True
 
 
 async def _all_within(seconds: float, waits: list[Coroutine[None, None, None]]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
@@ -32,6 +32,8 @@ from .result import Result
 from .rules import Rules
 
 SHOWN_DIVERGENCES: Final = 100
+KEPT: Final = 4 << 20
+"""Bytes of a capture whose steps are kept from the survey, so that the replay does not read it again."""
 
 
 class CannotTell(Exception):
@@ -48,6 +50,7 @@ class Survey:
     meta: Meta | None = None
     races: list[Race] = field(default_factory=list)
     schema_records: list[Schema] = field(default_factory=list)
+    kept: list[Step] | None = None  # all steps, of a small capture
 
     @cached_property
     def schemas(self) -> SchemaSet:
@@ -62,7 +65,7 @@ def survey(reader: CaptureReader, calls: Collection[int] = (), *, allow_torn: bo
     """Look at every record. Raises CannotTell where a replay could prove nothing."""
     if reader.size is None:
         raise CannotTell(f"{reader.name}: a pipe can be read once and a replay reads twice; save the capture to a file")
-    found = Survey("", 0, 0)
+    found = Survey("", 0, 0, kept=[] if reader.size <= KEPT else None)
     complaints = _Complaints(calls)
     races = RaceFinder()
     seen: set[int] = set()
@@ -70,6 +73,8 @@ def survey(reader: CaptureReader, calls: Collection[int] = (), *, allow_torn: bo
         found.steps += 1
         seen.add(step.event.call)
         races.look_at(step)
+        if found.kept is not None:
+            found.kept.append(step)
     races.finish()
     _refuse(reader, allow_torn=allow_torn)
     if complaints.first is not None:
@@ -170,11 +175,13 @@ async def replay_once(
 ) -> Result:
     """Replay a capture against the client's target, its races in the order of `choice`. Raises CannotTell and
     CaptureError."""
-    steps = plan(capture.reader.entries(), capture.calls)
+    steps: Iterable[Step] = capture.survey.kept or plan(capture.reader.entries(), capture.calls)
     if choice:
         steps = in_order(steps, choice)
     judge = RulesJudge(rules or Rules(), lambda: capture.survey.schemas)
-    outcome = await carry_out(steps, client, options or Options(), progress, judge=judge, observer=observer)
+    outcome = await carry_out(
+        steps, client, options or Options(), progress, judge=judge, observer=observer, single=capture.survey.calls == 1
+    )
     if outcome.steps != capture.survey.steps and not outcome.stopped:
         raise CannotTell(f"{capture.file}: the file changed while it was replayed")
     return _result(capture, outcome, judge)

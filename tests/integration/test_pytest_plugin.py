@@ -30,10 +30,8 @@ def test_it(grpc_recorder):
 
 def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """pytest in a folder that is its root."""
-    return run(
-        sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", str(folder), "-c", str(folder / "pytest.ini"),
-        *arguments, str(folder),
-    )  # fmt: skip
+    root = ["--rootdir", str(folder), "-c", str(folder / "pytest.ini")]
+    return run(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *root, *arguments, str(folder))
 
 
 @pytest.fixture

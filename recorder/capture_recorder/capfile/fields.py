@@ -215,9 +215,8 @@ def _entry(known: FieldDescriptor, data: bytes, item: wire.WireField) -> tuple[s
             values.append(part)
         else:
             values = [part]
-    if key_field.type == FieldDescriptor.TYPE_BOOL:
-        return f"[{str(bool(key)).lower()}]", values
-    return f"[{key!r}]", None if foreign and not values else values
+    shown = str(bool(key)).lower() if key_field.type == FieldDescriptor.TYPE_BOOL else repr(key)
+    return f"[{shown}]", None if foreign and not values else values
 
 
 def _of_entry(known: FieldDescriptor) -> tuple[FieldDescriptor, FieldDescriptor]:

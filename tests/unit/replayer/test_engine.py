@@ -46,6 +46,22 @@ class FakeClient:
         self.opened.append((method, metadata, seconds))
         return FakeCall(self, answered)
 
+    def ask(
+        self,
+        method: str,
+        metadata: Sequence[tuple[str, str | bytes]],
+        seconds: float | None,
+        answered: Answered,
+        payload: bytes,
+    ) -> FakeCall:
+        call = self.open(method, metadata, seconds, answered)
+        self.log.append(("send", payload))
+        call.requests.append(payload)
+        call.react("message")
+        self.log.append(("half_close", None))
+        call.react("half_close")
+        return call
+
     async def close(self) -> None:
         self.log.append(("close", None))
 
