@@ -100,9 +100,10 @@ def _message(
             elif not known.is_repeated:
                 _set(single, known, item)
             elif _is_map(known):
-                key, values = _entry(known, data, item)
-                if values is None:
-                    _unknown(out, data, item, _numbered(path, item.number, counts), depth)
+                key, values, foreign = _entry(known, data, item)
+                if foreign is not None:
+                    name = _numbered(path, item.number, counts)
+                    out[name] = Leaf(f"{key}: {foreign}", item.tag, item.next, None, wire.BYTES)
                 else:  # the last of a key counts
                     entries[(*path, known.name, key)] = (known, item, values)
             else:
@@ -197,26 +198,28 @@ def _packed(
         at = after
 
 
-def _entry(known: FieldDescriptor, data: bytes, item: wire.WireField) -> tuple[str, list[wire.WireField] | None]:
+def _entry(
+    known: FieldDescriptor, data: bytes, item: wire.WireField
+) -> tuple[str, list[wire.WireField], int | None]:
     """An entry of a map, which is a message of a key and a value: the key's segment of the path, and where its value
-    stands (nowhere: the default). No value at all if it is a number that a closed enum does not have."""
+    stands (nowhere: the default). A number as value that a closed enum does not have makes it an unknown field."""
     key_field, value_field = _of_entry(known)
     key: int | str | bytes | None = _default(key_field)
     values: list[wire.WireField] = []
-    foreign = False
+    foreign: int | None = None
     for part in wire.fields(data, item.start, item.end):
         if known_field(known.message_type, part) is None:
             continue  # protobuf drops what else is in an entry
         if part.number == 1:
             key = _scalar(key_field, data, part)
         elif part.value is not None and _is_foreign(value_field, part.value):
-            foreign = True
+            foreign = VARINTS[value_field.type](part.value)
         elif value_field.message_type is not None:
             values.append(part)
         else:
             values = [part]
     shown = str(bool(key)).lower() if key_field.type == FieldDescriptor.TYPE_BOOL else repr(key)
-    return f"[{shown}]", None if foreign and not values else values
+    return f"[{shown}]", values, None if values else foreign
 
 
 def _of_entry(known: FieldDescriptor) -> tuple[FieldDescriptor, FieldDescriptor]:
