@@ -15,7 +15,20 @@ T = TypeVar("T")
 async def ddmin(items: Sequence[T], fails: Callable[[list[T]], Awaitable[bool]]) -> list[T]:
     """The items, in their order, without as many as possible of which the failure does not need: none of those that are
     left can be left out alone. The whole is taken to fail; whether nothing at all fails is asked first."""
-    kept = list(items)
+    known: dict[tuple[int, ...], bool] = {}  # by the places of the items: the algorithm comes back to some
+    places = list(range(len(items)))
+
+    async def ask(some: list[int]) -> bool:
+        key = tuple(some)
+        if key not in known:
+            known[key] = await fails([items[place] for place in some])
+        return known[key]
+
+    return [items[place] for place in await _reduced(places, ask)]
+
+
+async def _reduced(places: list[int], fails: Callable[[list[int]], Awaitable[bool]]) -> list[int]:
+    kept = places
     if not kept or await fails([]):
         return []
     pieces = 2
@@ -33,8 +46,8 @@ async def ddmin(items: Sequence[T], fails: Callable[[list[T]], Awaitable[bool]])
 
 
 async def _first_that_fails(
-    subsets: list[list[T]], kept: list[T], fails: Callable[[list[T]], Awaitable[bool]]
-) -> tuple[list[T], bool] | None:
+    subsets: list[list[int]], kept: list[int], fails: Callable[[list[int]], Awaitable[bool]]
+) -> tuple[list[int], bool] | None:
     """A subset, or else what is left without one; and which of the two."""
     # of two, each is what is left without the other
     candidates = [(subset, False) for subset in subsets] if len(subsets) > 2 else []
@@ -48,6 +61,6 @@ async def _first_that_fails(
     return None
 
 
-def _split(items: list[T], pieces: int) -> list[list[T]]:
+def _split(items: list[int], pieces: int) -> list[list[int]]:
     bounds = [len(items) * i // pieces for i in range(pieces + 1)]
     return [items[a:b] for a, b in pairwise(bounds) if a < b]

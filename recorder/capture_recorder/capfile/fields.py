@@ -198,9 +198,7 @@ def _packed(
         at = after
 
 
-def _entry(
-    known: FieldDescriptor, data: bytes, item: wire.WireField
-) -> tuple[str, list[wire.WireField], int | None]:
+def _entry(known: FieldDescriptor, data: bytes, item: wire.WireField) -> tuple[str, list[wire.WireField], int | None]:
     """An entry of a map, which is a message of a key and a value: the key's segment of the path, and where its value
     stands (nowhere: the default). A number as value that a closed enum does not have makes it an unknown field."""
     key_field, value_field = _of_entry(known)
