@@ -22,8 +22,8 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup ## record a real Session, replay it against a fresh server, say the verdict
 	@$(BIN)/python demo/run.py
 
-test: setup ## the test suite
-	$(BIN)/python -m pytest
+test: setup ## the test suite, on all cores
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: setup ## ruff, mypy --strict, import contracts
 	$(BIN)/ruff check .
