@@ -134,10 +134,10 @@ class GrpcClient:
     def ask(self, method: str, metadata: Pairs, seconds: float | None, answered: Answered, payload: bytes) -> _AioCall:
         """See `Client`."""
         multi: Any = self._channel.unary_stream(method)
-        return self._begun(multi(payload, metadata=tuple(metadata), timeout=seconds), answered)
+        return self._begun(multi(payload, metadata=tuple(metadata), timeout=seconds), answered, asked=True)
 
-    def _begun(self, live: Any, answered: Answered) -> _AioCall:
-        call = _AioCall(live, answered)
+    def _begun(self, live: Any, answered: Answered, *, asked: bool = False) -> _AioCall:
+        call = _AioCall(live, answered, asked=asked)
         self._calls.add(call)
         call.reading.add_done_callback(lambda _: self._calls.discard(call))
         return call
@@ -153,10 +153,11 @@ class GrpcClient:
 
 
 class _AioCall:
-    """A `LiveCall`; a task reads its answers."""
+    """A `LiveCall`; a task reads its answers. `asked`: its requests ended with the first, and went out already."""
 
-    def __init__(self, call: Any, answered: Answered) -> None:
+    def __init__(self, call: Any, answered: Answered, *, asked: bool = False) -> None:
         self._call = call
+        self._asked = asked
         self._answered = answered
         self.reading = asyncio.create_task(self._read())
 
@@ -169,6 +170,8 @@ class _AioCall:
             _unless_it_is_ours()
 
     async def half_close(self) -> None:
+        if self._asked:
+            return
         try:
             await self._call.done_writing()
         except (aio.AioRpcError, asyncio.InvalidStateError):

@@ -58,6 +58,8 @@ class Coherence:
     def __init__(self) -> None:
         self._open: set[int] = set()
         self._seen: set[int] = set()
+        self._takes_one: set[int] = set()  # open calls that take one request more
+        self._full: set[int] = set()  # open calls whose requests have ended
 
     def fault(self, seq: int, event: Event) -> str | None:
         """A clause that says what is wrong with the next event, or None."""
@@ -67,12 +69,20 @@ class Coherence:
                 return f"event {seq} opens call {call} a second time"
             self._seen.add(call)
             self._open.add(call)
+            if event.kind in SINGLE_REQUEST:
+                self._takes_one.add(call)
             return _not_sendable(event)
         if call not in self._open:
             when = "after its end" if call in self._seen else "before it was opened"
             return f"event {seq} is of call {call}, {when}"
         if isinstance(event, (Cancel, Status)):
-            self._open.discard(call)
+            for calls in (self._open, self._takes_one, self._full):
+                calls.discard(call)
+        elif isinstance(event, HalfClose) or (isinstance(event, Message) and event.direction == REQUEST):
+            if call in self._full and isinstance(event, Message):
+                return f"event {seq} is a request of call {call}, whose requests had ended"
+            if call in self._takes_one or isinstance(event, HalfClose):
+                self._full.add(call)
         return None
 
 

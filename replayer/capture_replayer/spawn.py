@@ -30,6 +30,7 @@ LINES: Final = 40  # the last lines of its output are kept, of each no more than
 WIDTH: Final = 2_000  # characters
 PLACES: Final = ("address", "host", "port", "unix")
 _HOST: Final = "127.0.0.1"
+_LONGEST: Final = 90  # bytes of the path of a folder for a socket
 _POLL: Final = 0.02  # seconds between two looks whether it listens
 _HEALTH: Final = "/grpc.health.v1.Health/Check"
 _NOT_SERVING: Final = (b"", b"\x08\x02")  # HealthCheckResponse with status UNKNOWN or NOT_SERVING
@@ -87,7 +88,7 @@ class Server:
 
     async def __aenter__(self) -> Self:
         """Start it. Raises NotStarted where that fails; it does not serve yet, see `ready`."""
-        self._folder = tempfile.mkdtemp(prefix="capture-replay-")
+        self._folder = _short_folder() if self._spawn.uses_unix else ""
         unix = str(Path(self._folder, "socket"))
         port = free_port()
         places = {"address": f"{_HOST}:{port}", "host": _HOST, "port": str(port), "unix": unix}
@@ -103,7 +104,7 @@ class Server:
                 env=None if self._environment is None else dict(self._environment),
             )
         except (OSError, ValueError) as error:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._clear()
             why = getattr(error, "strerror", None) or str(error)
             raise NotStarted(f"cannot start {words[0]}: {why.lower()}") from error
         self._reading = asyncio.create_task(self._read(self._process))
@@ -122,7 +123,7 @@ class Server:
         _, late = await asyncio.wait({self._reading}, timeout=1)  # who left the group may have kept the pipe
         for task in late:
             task.cancel()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._clear()
 
     async def ready(self) -> GrpcClient:
         """A client of it, when it serves: accepts a gRPC connection, and says SERVING where it has gRPC's health
@@ -208,10 +209,23 @@ class Server:
         if self._reading is not None:
             await asyncio.wait({self._reading}, timeout=0.5)
 
+    def _clear(self) -> None:
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
     def _signal(self, sign: signal.Signals) -> None:
         assert self._process is not None
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, sign)
+
+
+def _short_folder() -> str:
+    """A folder for a socket, whose path may have no more than about a hundred bytes (unix(7))."""
+    folder = tempfile.mkdtemp(prefix="capture-replay-")
+    if len(os.fsencode(folder)) <= _LONGEST:
+        return folder
+    Path(folder).rmdir()
+    return tempfile.mkdtemp(prefix="capture-replay-", dir="/tmp")
 
 
 def free_port() -> int:

@@ -82,6 +82,7 @@ class Odd:
         for order in orders:
             if order.words == "third":
                 if self.mode == "hang":
+                    print("hanging", flush=True)
                     gone = threading.Event()
                     if context.add_callback(gone.set):
                         gone.wait(60)

@@ -12,7 +12,7 @@ import grpc
 import pytest
 
 from capture_recorder.capfile import framing
-from capture_recorder.capfile.records import Call, Message, Record, Status
+from capture_recorder.capfile.records import Call, HalfClose, Message, Record, Status
 from helpers.captures import read_all, write_capture
 from helpers.processes import BIN, helper_server, replay, running
 
@@ -192,6 +192,7 @@ def test_a_capture_with_a_gap_is_not_replayed_as_if_it_were_whole(tmp_path: Path
 
 START = Call(call=1, time_ns=0, method="/s/M", kind="bidi")
 MESSAGE = Message(call=1, direction=0, index=0, time_ns=0, payload=b"")
+FINISHED = HalfClose(call=1, time_ns=0)
 END = Status(call=1, time_ns=0, code=0)
 
 
@@ -202,6 +203,8 @@ END = Status(call=1, time_ns=0, code=0)
         ([START, END, MESSAGE], "event 3 is of call 1, after its end"),
         ([START, END, END], "event 3 is of call 1, after its end"),
         ([START, START], "event 2 opens call 1 a second time"),
+        ([replace(START, kind="unary"), MESSAGE, MESSAGE], "event 3 is a request of call 1, whose requests had ended"),
+        ([START, FINISHED, MESSAGE], "event 3 is a request of call 1, whose requests had ended"),
         ([replace(START, method="no slash")], "the method of call 1 is none that HTTP/2 can carry"),
         ([replace(START, method="/a\r\nb")], "the method of call 1 is none that HTTP/2 can carry"),
         ([replace(START, metadata=(("Upper", b""),))], "the metadata of call 1 is none that gRPC can send"),
