@@ -90,12 +90,13 @@ async def shrink(
     """Shrink a capture into `out`. `server` tells what the trials are against: a journal of another is of no use.
     Raises CannotTell where it does not fail, or not in a way that comes again; and CaptureError."""
     with prepared(file, settings.calls, allow_torn=settings.allow_torn) as capture:
+        PartFile(out, replace=force, own=True).discard()  # better refused now than after a thousand trials
+        with tempfile.TemporaryDirectory(prefix="capture-replay-") as folder:
+            work = _Shrinker(capture, place, settings, Path(folder), out, progress or Progress(), server)
+            shrunk = await work.run(fields=fields)
         output = PartFile(out, replace=force, own=True)
         try:
-            with tempfile.TemporaryDirectory(prefix="capture-replay-") as folder:
-                work = _Shrinker(capture, place, settings, Path(folder), out, progress or Progress(), server)
-                shrunk = await work.run(fields=fields)
-                work.write(CaptureWriter(output), work.kept, work.payloads)
+            work.write(CaptureWriter(output), work.kept, work.payloads)
         finally:
             output.discard()
         work.journal.unlink(missing_ok=True)
