@@ -297,3 +297,5 @@ def open_capture(
         return CaptureReader(path, stdin=stdin, salvage=salvage)
     except OSError as error:
         raise CannotOpen(os.fspath(path) or '""', (error.strerror or str(error)).lower()) from error
+    except ValueError as error:  # a NUL in it, or half of a surrogate pair
+        raise CannotOpen(os.fspath(path), "no file can have this name") from error

@@ -176,3 +176,9 @@ def test_what_follows_the_trailer_is_damage(tmp_path: Path) -> None:
     for more in (b"\x00", bytes(100), data[-framing.TRAILER_SIZE :], data):
         path.write_bytes(data + more)
         assert read_all(path)[0] == "damaged"
+
+
+@pytest.mark.parametrize("name", ["a\0b.cap", "a\ud800.cap"])
+def test_a_name_that_no_file_can_have(name: str) -> None:
+    with pytest.raises(CaptureError, match="no file can have this name"):
+        open_capture(name)
