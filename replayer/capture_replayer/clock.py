@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import mmap
+import re
 import shutil
 import tempfile
 from collections.abc import Collection, Mapping
@@ -33,7 +34,12 @@ Method = Literal["python", "preload"]
 
 
 class ClockUnavailable(Exception):
-    """The process would not see the recorded clock; the text is one sentence, with what would help."""
+    """The process would not see the recorded clock; the text is one sentence, with what would help. `hopeless`: nor
+    would it by another method."""
+
+    def __init__(self, text: str, *, hopeless: bool = False) -> None:
+        super().__init__(text)
+        self.hopeless = hopeless
 
 
 class RecordedClock:
@@ -78,7 +84,10 @@ class RecordedClock:
 
     def check(self, pids: Collection[int]) -> None:
         """Whether one of these processes, which serve, really has this clock. Raises ClockUnavailable if not."""
+        broken = bool(pids) and all(_sleeps_absolutely(pid) for pid in pids)
         if self._method == "preload":
+            if broken:
+                raise ClockUnavailable(f"the server is a Python whose time.sleep fails under {LIBRARY}")
             if not any(LIBRARY in _read(f"/proc/{pid}/maps") for pid in pids):
                 raise ClockUnavailable(f"the server did not load {LIBRARY}: a static binary, or one that may not")
             return
@@ -87,8 +96,12 @@ class RecordedClock:
         for pid in pids:
             why = _read(self.folder / "pids" / f"{pid}.failed")
             if why:
-                raise ClockUnavailable(f"the server is a Python that cannot have the recorded clock: {why}")
-        raise ClockUnavailable("the server is no Python that reads PYTHONPATH (python -I and -E do not)")
+                raise ClockUnavailable(
+                    f"the server is a Python that cannot have the recorded clock: {why}", hopeless=broken
+                )
+        raise ClockUnavailable(
+            "the server is no Python that reads PYTHONPATH (python -I and -E do not)", hopeless=broken
+        )
 
     def set(self, now_ns: int) -> None:
         """What the server sees from now on."""
@@ -117,6 +130,15 @@ def hint() -> str:
 
 def _before(first: str, rest: str | None) -> str:
     return f"{first}:{rest}" if rest else first
+
+
+def _sleeps_absolutely(pid: int) -> bool:
+    """Whether it is a Python that sleeps until a time of the monotonic clock, as it does from 3.11 on: libfaketime up
+    to 0.9.10 makes an error of that where it is told to leave that clock alone (its issue 426)."""
+    with contextlib.suppress(OSError):
+        if found := re.match(r"python3?(?:\.(\d+))?", Path(f"/proc/{pid}/exe").readlink().name):
+            return int(found[1] or 11) >= 11
+    return False
 
 
 def _read(path: str | Path) -> str:

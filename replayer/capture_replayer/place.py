@@ -131,17 +131,19 @@ class Spawned:
         """A server that serves, and sees what it is to see. Raises TargetUnreachable, and ClockUnavailable."""
         if not self._recorded_clock:
             return await self._serve(stack, None)
-        *others, last = methods()
-        for method in others:
+        waiting = list(methods())
+        while True:
+            method = waiting.pop(0)
             async with contextlib.AsyncExitStack() as attempt:
-                with contextlib.suppress(ClockUnavailable):
+                try:
                     visit = await self._serve(attempt, RecordedClock(now_ns, method))
+                except ClockUnavailable as error:
+                    if error.hopeless or not waiting:
+                        more = "" if error.hopeless else hint()
+                        raise ClockUnavailable(f"--clock recorded: {error}{more}") from None
+                else:
                     stack.push_async_exit(attempt.pop_all())
                     return visit
-        try:
-            return await self._serve(stack, RecordedClock(now_ns, last))
-        except ClockUnavailable as error:
-            raise ClockUnavailable(f"--clock recorded: {error}{hint()}") from None
 
     async def _serve(self, stack: contextlib.AsyncExitStack, clock: RecordedClock | None) -> Visit:
         environment = None

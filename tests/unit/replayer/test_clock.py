@@ -119,7 +119,8 @@ def test_two_thousand_steps_each_to_the_nanosecond(method: clocks.Method) -> Non
             if (answer := int(server.ask())) != now:
                 wrong.append((now, answer))
         assert not wrong
-        server.clock.check([server.process.pid])
+        if method == "python":
+            server.clock.check([server.process.pid])
 
 
 def test_the_users_own_sitecustomize_is_run_too(tmp_path: Path) -> None:
@@ -186,9 +187,25 @@ def test_the_library_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPa
     assert "Debian: libfaketime" in clocks.hint()
 
 
-@needs_library
-def test_a_static_binary_does_not_load_the_library(tmp_path: Path) -> None:
+@pytest.fixture
+def pretended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A file for the library."""
+    (tmp_path / clocks.LIBRARY).touch()
+    monkeypatch.setattr(clocks, "LIBRARIES", (tmp_path / clocks.LIBRARY,))
+
+
+@pytest.mark.usefixtures("pretended")
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        (["sleep", "60"], "did not load libfaketimeMT"),
+        ([sys.executable, "-I", "-c", "import time; time.sleep(60)"], "whose time.sleep fails"),
+    ],
+)
+def test_what_the_library_does_not_reach_or_breaks_is_told(command: list[str], why: str) -> None:
     clock = RecordedClock(NOW, "preload")
-    with pytest.raises(ClockUnavailable, match="did not load"):
-        clock.check([os.getpid()])
+    with subprocess.Popen(command) as process:
+        with pytest.raises(ClockUnavailable, match=why):
+            clock.check([process.pid])
+        process.kill()
     clock.close()
