@@ -39,6 +39,8 @@ proto: setup ## regenerate proto/capture_proto from proto/shard_runtime
 bench: setup ## benchmarks, as ratios measured in pairs
 	$(BIN)/python benchmarks/files.py
 	$(BIN)/python benchmarks/recording.py
+	$(BIN)/python benchmarks/replaying.py
+	$(BIN)/python benchmarks/clock.py
 
 soak: setup ## long campaigns: a million hostile files, a coverage-guided fuzzer (RUNS=100000 of each target)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-soak.lock

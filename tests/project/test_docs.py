@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from capture_replayer.rules import load
 from helpers.captures import read_all
 from helpers.processes import BIN, capture_file, converse, helper_server, replay, run, running, shard_server
 
@@ -47,10 +48,43 @@ def test_the_demo_says_its_verdict(tmp_path: Path) -> None:
 
 
 def test_the_python_example_runs(tmp_path: Path) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", README, re.S)
+    code, library = re.findall(r"```python\n(.*?)```", README, re.S)
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert read_all(tmp_path / "session.cap")[0] == "clean"
+    assert "replay(" in library
+
+
+def test_the_library_example_runs(session: Path, tmp_path: Path) -> None:
+    shutil.copy(session, tmp_path / "session.cap")
+    _, code = re.findall(r"```python\n(.*?)```", README, re.S)
+    done = subprocess.run(
+        [sys.executable, "-c", code.replace("capture-server", str(BIN / "capture-server"))],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("session.cap {'identical': ")
+
+
+def test_the_pytest_command_runs(session: Path, tmp_path: Path) -> None:
+    (tmp_path / "captures").mkdir()
+    shutil.copy(session, tmp_path / "captures" / "session.cap")
+    (command,) = re.findall(r"^pytest (.*)$", README, re.M)
+    words = shlex.split(command.replace("capture-server", str(BIN / "capture-server")))
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *words, "-p", "no:cacheprovider"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    assert "1 passed" in done.stdout
+
+
+def test_the_rules_that_are_shown_are_rules(tmp_path: Path) -> None:
+    (shown,) = re.findall(r"```toml\n(.*?)```", README, re.S)
+    (tmp_path / "shown.toml").write_text(shown)
+    loaded = load(str(tmp_path / "shown.toml"))
+    assert loaded.accept_equivalent is True
+    assert [str(rule) for rule in loaded.ignore] == ["field chunk.envelope.*_nanos of /shard_runtime.v1.ShardRuntime/*"]
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +96,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_report_that_is_shown_is_the_one_that_comes_out(tmp_path: Path) -> None:
-    """Its labels, in their order; the figures are of another capture."""
+    """Its labels, in their order; the figures are of another capture, whose service has no schema."""
     path = tmp_path / "session.cap"
     with running(helper_server("opaque_server", path)) as server:
         from helpers.service import converse as talk
@@ -75,10 +109,8 @@ def test_the_report_that_is_shown_is_the_one_that_comes_out(tmp_path: Path) -> N
     assert shown.splitlines()[0] == "✗ session.cap: 1 event of 129 not as recorded"
     label = re.compile(r"^  (\w+(?: \w+)*)(?:  |$)", re.M)
     labels = label.findall(shown)
-    assert len(labels) == 10
-    assert [name for name in labels if name != "field"] == label.findall(
-        done.stdout
-    )  # the opaque service has no schema
+    assert len(labels) == 11
+    assert [name for name in labels if name not in ("field", "checksums")] == label.findall(done.stdout)
 
 
 def test_the_filter_of_the_readme(session: Path) -> None:
@@ -126,21 +158,28 @@ def test_help_has_an_example(command: str) -> None:
     assert all(len(line) <= 100 for line in done.stdout.splitlines())
 
 
-def test_every_option_is_in_the_readme_or_the_help() -> None:
+OPTION = re.compile(r"--[a-z][a-z-]+")
+ELSEWHERE = {"--listen", "--capture", "--replay-spawn", "--replay-record-to"}
+"""Options of the documents that are another command's."""
+
+
+def test_every_option_that_the_documents_name_is_there() -> None:
+    known = ELSEWHERE
+    for command in (["capture-replay"], ["capture-replay", "shrink"], *(["capture-file", name] for name in COMMANDS)):
+        known = known | set(OPTION.findall(run(BIN / command[0], *command[1:], "--help").stdout))
+    for document in (README, (ROOT / "CHANGELOG.md").read_text(), *(p.read_text() for p in ROOT.glob("docs/adr/*.md"))):
+        assert set(OPTION.findall(document)) <= known | {"--verify", "--format"}
+
+
+def test_every_option_of_a_replay_is_explained() -> None:
+    """In the help each has a line; what is not in the README is what one looks up."""
     shown = run(BIN / "capture-replay", "--help").stdout
-    for option in (
-        "--target",
-        "--call",
-        "--timeout",
-        "--tls",
-        "--ca",
-        "--cert",
-        "--key",
-        "--server-name",
-        "--metadata",
-        "--json",
-    ):
-        assert option in shown
+    looked_up = OPTION.findall(shown)
+    assert {"--order", "--speed", "--attempts", "--spawn", "--fresh", "--clock", "--learn", "--update"} <= set(
+        looked_up
+    )
+    for option in ("--spawn", "--target", "--order", "--clock", "--ignore", "--learn", "--baseline", "--update"):
+        assert option in README
 
 
 def test_nothing_names_a_path_of_some_machine() -> None:
