@@ -52,12 +52,20 @@ class Catalog:
         for _ in range(records):
             item = None if self._rest is None else next(self._rest, None)
             if item is None:
-                self._rest, self.complete = None, True
+                self.finish()
                 break
-            self.bytes_seen = max(self.bytes_seen, item.offset + item.size)
-            if isinstance(item, Entry):
-                self._saw(item)
+            self.saw(item)
         return not self.complete
+
+    def saw(self, item: Item) -> None:
+        """The next item of a scan that somebody else makes, in the place of `advance`."""
+        self.bytes_seen = max(self.bytes_seen, item.offset + item.size)
+        if isinstance(item, Entry):
+            self._take(item)
+
+    def finish(self) -> None:
+        """Such a scan is at its end."""
+        self._rest, self.complete = None, True
 
     def read(self, seq: int) -> Entry | None:
         """Record number `seq`; None where there is no such record, or it is not whole or not known."""
@@ -96,7 +104,7 @@ class Catalog:
                 if isinstance(item, Entry) and isinstance(item.record, Schema):
                     yield item.record
 
-    def _saw(self, entry: Entry) -> None:
+    def _take(self, entry: Entry) -> None:
         if not self._numbers or entry.seq >= self._numbers[-1] + STRIDE_RECORDS:
             self._numbers.append(entry.seq)
             self._offsets.append(entry.offset)

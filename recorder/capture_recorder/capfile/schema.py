@@ -14,15 +14,13 @@ from google.protobuf import descriptor_pb2, descriptor_pool, json_format, messag
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
 from google.protobuf.message import DecodeError
 
-from ..text import printable
 from . import wire
 from .fields import Leaves, flatten
 from .records import REQUEST, Schema
-from .scalars import FIXED, VARINTS, is_packed, known_field
+from .scalars import FIXED, is_packed, known_field
+from .values import elements, fixed_text, map_key, number_text, raw_text, value_text
 
 _MAX_DEPTH: Final = 100
-_SHOWN: Final = 24  # bytes of a value that a line has room for
-_SHOWN_TEXT: Final = 80  # characters of one
 
 
 def files_of(
@@ -174,19 +172,10 @@ def _locate(
             if item.tag <= offset < item.next:
                 return _inside(known, data, item, index, offset, prefix, depth)
             if known is not None and known.is_repeated:
-                counts[item.number] = index + _elements(known, data, item)
+                counts[item.number] = index + elements(known, data, item)
     except wire.WireError:
         pass
     return None
-
-
-def _elements(known: FieldDescriptor, data: bytes, item: wire.WireField) -> int:
-    """How many elements of a repeated field stand in `item`."""
-    if not is_packed(known, item):
-        return 1
-    if known.type in FIXED:
-        return (item.end - item.start) // FIXED[known.type].size
-    return sum(byte < 0x80 for byte in memoryview(data)[item.start : item.end])  # the last bytes of varints
 
 
 def _inside(
@@ -199,14 +188,14 @@ def _inside(
     depth: int,
 ) -> Location:
     if known is None:
-        return Location(f"{prefix}#{item.number}", item.tag, item.next, _raw_value(data, item))
+        return Location(f"{prefix}#{item.number}", item.tag, item.next, raw_text(data, item))
     path = prefix + known.name
     if is_packed(known, item):
         return _packed(known, data, item, index, offset, path)
     if known.is_repeated:
-        path += _map_key(known, data, item) or f"[{index}]"
+        path += map_key(known, data, item) or f"[{index}]"
     if known.message_type is None:
-        return Location(path, item.tag, item.next, _value(known, data, item))
+        return Location(path, item.tag, item.next, value_text(known, data, item))
     inner = None
     if offset >= item.start and depth < _MAX_DEPTH:
         inner = _locate(known.message_type, data, item.start, item.end, offset, f"{path}.", depth + 1)
@@ -220,60 +209,9 @@ def _packed(known: FieldDescriptor, data: bytes, item: wire.WireField, index: in
         while at < item.end:
             number, after = (0, at + layout.size) if layout else wire.varint(data, at, item.end)
             if at <= offset < after <= item.end:
-                value = _fixed(known, data, at) if layout else _number(known, number)
+                value = fixed_text(known, data, at) if layout else number_text(known, number)
                 return Location(f"{path}[{index}]", at, after, value)
             at, index = after, index + 1
     except wire.WireError:
         pass
     return Location(path, item.tag, item.next, f"{item.end - item.start:,} bytes, packed")
-
-
-def _map_key(known: FieldDescriptor, data: bytes, item: wire.WireField) -> str | None:
-    """`['key']` of an entry of a map; None for any other field."""
-    entry = known.message_type
-    if entry is None or not entry.GetOptions().map_entry:
-        return None
-    key = entry.fields_by_number[1]
-    value = "''" if key.type == FieldDescriptor.TYPE_STRING else _number(key, 0)  # a key may be left out
-    try:
-        for field in wire.fields(data, item.start, item.end):
-            if field.number == 1 and known_field(entry, field) is not None:
-                value = _value(key, data, field)
-    except wire.WireError:
-        pass
-    return f"[{value}]"
-
-
-def _value(known: FieldDescriptor, data: bytes, item: wire.WireField) -> str:
-    """A field that is no message, and that is written as the schema says."""
-    if known.type == FieldDescriptor.TYPE_STRING:
-        try:
-            text = data[item.start : item.end].decode()
-            return printable(repr(text[: _SHOWN_TEXT + 1]), _SHOWN_TEXT)
-        except UnicodeDecodeError:
-            return _raw_value(data, item)
-    if known.type in FIXED:
-        return _fixed(known, data, item.start)
-    return _raw_value(data, item) if item.value is None else _number(known, item.value)
-
-
-def _fixed(known: FieldDescriptor, data: bytes, at: int) -> str:
-    (value,) = FIXED[known.type].unpack_from(data, at)
-    return f"{value:.9g}" if known.type == FieldDescriptor.TYPE_FLOAT else str(value)
-
-
-def _number(known: FieldDescriptor, value: int) -> str:
-    number = VARINTS[known.type](value) if known.type in VARINTS else value
-    if known.type == FieldDescriptor.TYPE_BOOL:
-        return str(bool(number)).lower()
-    if known.enum_type is not None and number in known.enum_type.values_by_number:
-        return f"{known.enum_type.values_by_number[number].name} ({number})"
-    return str(number)
-
-
-def _raw_value(data: bytes, item: wire.WireField) -> str:
-    if item.wire_type == wire.VARINT:
-        return str(item.value)
-    shown = data[item.start : min(item.end, item.start + _SHOWN)].hex()
-    size = item.end - item.start
-    return shown if size <= _SHOWN else f"{shown}… ({size:,} bytes)"

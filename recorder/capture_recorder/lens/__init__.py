@@ -22,7 +22,8 @@ class TensorCheck:
     `verdict` is `ok`, or in a word what is wrong: `mismatch`, `zlib` (another checksum), `gap`, `overlap`, `short`,
     `beyond`, `missing` (none is declared), `broken` (it does not decompress), `unchecked` (too large to be decompressed
     here). `why` says it in a sentence. `declared` and `computed` are hexadecimal, `computed` empty where the bytes are
-    not all there. `gaps` and `overlaps` are ranges of bytes, each from its first to past its last.
+    not all there. `gaps` and `overlaps` are ranges of bytes, each from its first to past its last; `end` is past the
+    last byte that is there, of `total` that there should be; `pieces` is how many pieces they come in.
     """
 
     tensor: str
@@ -32,6 +33,9 @@ class TensorCheck:
     why: str = ""
     gaps: tuple[tuple[int, int], ...] = ()
     overlaps: tuple[tuple[int, int], ...] = ()
+    end: int = 0
+    total: int = 0
+    pieces: int = 0
 
 
 @dataclass(frozen=True, slots=True)

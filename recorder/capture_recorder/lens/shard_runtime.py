@@ -134,12 +134,14 @@ def _check(tensor: Any, room: _Room) -> TensorCheck:
             end = max(end, after)
     except _Unreadable as error:
         verdict, why = error.args
-        return TensorCheck(tensor.name, verdict, declared, "", why, tuple(gaps), tuple(overlaps))
-    verdict, why = _tiling(gaps, overlaps, end, tensor.total_bytes)
-    computed = f"{crc:08x}" if not verdict else ""
-    if not verdict:
-        verdict, why = _comparison(declared, computed, f"{other:08x}", tensor.checksum.algorithm)
-    return TensorCheck(tensor.name, verdict, declared, computed, why, tuple(gaps), tuple(overlaps))
+        computed = ""
+    else:
+        verdict, why = _tiling(gaps, overlaps, end, tensor.total_bytes)
+        computed = f"{crc:08x}" if not verdict else ""
+        if not verdict:
+            verdict, why = _comparison(declared, computed, f"{other:08x}", tensor.checksum.algorithm)
+    shape = (tuple(gaps), tuple(overlaps), end, tensor.total_bytes, len(tensor.fragments))
+    return TensorCheck(tensor.name, verdict, declared, computed, why, *shape)
 
 
 def _tiling(gaps: list[tuple[int, int]], overlaps: list[tuple[int, int]], end: int, total: int) -> tuple[str, str]:
