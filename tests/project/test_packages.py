@@ -140,11 +140,11 @@ FOLDERS = ("proto", "server", "recorder", "replayer", "tui")
 # library: the modules that may import it
 ONLY_IN = {
     "click": r"(^|/)cli(/|\.py$)|capture_server/client\.py$",
-    "rich": r"(^|/)cli(/|\.py$)|/report\.py$|/terminal\.py$",
+    "rich": r"(^|/)cli(/|\.py$)|/report\.py$|/terminal\.py$|^tui/",
     "textual": r"^tui/",
     "pytest": r"/pytest_plugin\.py$",
-    "google.protobuf": r"forms/(binarylog|log_entry)\.py$|capfile/(schema|scalars|fields)\.py$"
-    r"|/lens/|^proto/|/recorder\.py$",
+    "google.protobuf": r"forms/(binarylog|log_entry)\.py$|capfile/(schema|scalars|fields|values)\.py$"
+    r"|/lens/|^proto/|/recorder\.py$|^tui/",
     "zstandard": r"^server/|lens/shard_runtime\.py$|capfile/blocks\.py$",
 }
 
