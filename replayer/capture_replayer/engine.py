@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final, Literal, Protocol
@@ -66,6 +66,9 @@ class Progress(Protocol):
     """Told of each step that is done."""
 
     def __call__(self, step: Step, /) -> None: ...
+
+
+Gate = Callable[[Step], Awaitable[None]]
 
 
 class Observer(Protocol):
@@ -169,8 +172,10 @@ async def carry_out(
     judge: Judge | None = None,
     observer: Observer | None = None,
     single: bool = False,
+    gate: Gate | None = None,
 ) -> Outcome:
-    """Replay the steps against `client`. `single`: they are of one call. The outcome's comparisons are finished."""
+    """Replay the steps against `client`. `single`: they are of one call. `gate` is awaited before each step, where they
+    are carried out one after the other. The outcome's comparisons are finished."""
     in_lanes = not single and (options.order == "asap" or options.concurrency is not None)
     run = _Run(client, options, judge, observer, in_lanes=in_lanes)
     remaining = iter(steps)
@@ -179,6 +184,8 @@ async def carry_out(
     else:
         step = next(remaining, None)
         while step is not None and not run.over():
+            if gate is not None:
+                await gate(step)
             if isinstance(step, Do):
                 await run.step(step)
                 upcoming = next(remaining, None)

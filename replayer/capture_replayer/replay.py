@@ -23,7 +23,7 @@ from capture_recorder.text import counted
 
 from .client import Client
 from .compare import VERDICTS
-from .engine import Observer, Options, Outcome, carry_out
+from .engine import Gate, Observer, Options, Outcome, carry_out
 from .explain import Divergence, describe, explain
 from .judge import RulesJudge
 from .plan import Coherence, Step, plan
@@ -172,6 +172,7 @@ async def replay_once(
     choice: Choice | None = None,
     observer: Observer | None = None,
     progress: Callable[[Step], None] = lambda _step: None,
+    gate: Gate | None = None,
 ) -> Result:
     """Replay a capture against the client's target, its races in the order of `choice`. Raises CannotTell and
     CaptureError."""
@@ -180,7 +181,14 @@ async def replay_once(
         steps = in_order(steps, choice)
     judge = RulesJudge(rules or Rules(), lambda: capture.survey.schemas)
     outcome = await carry_out(
-        steps, client, options or Options(), progress, judge=judge, observer=observer, single=capture.survey.calls == 1
+        steps,
+        client,
+        options or Options(),
+        progress,
+        judge=judge,
+        observer=observer,
+        single=capture.survey.calls == 1,
+        gate=gate,
     )
     if outcome.steps != capture.survey.steps and not outcome.stopped:
         raise CannotTell(f"{capture.file}: the file changed while it was replayed")
