@@ -23,7 +23,7 @@ from capture_recorder.status import status_name
 from capture_recorder.text import ascii_bytes, counted, human_duration, human_size
 
 from .frame import Frame
-from .paint import Line, Piece, Role, clean, cut, fit, width
+from .paint import Line, Piece, Role, call_role, clean, cut, fit, width
 from .table import CallInfo
 
 _ARROWS: Final[tuple[Piece, ...]] = (("→", "request"), ("←", "response"))
@@ -66,11 +66,6 @@ def frame_line(
             break
         line.append((f"{clean(text, max(1, columns))} ", role))
     return cut(line, columns)
-
-
-def call_role(call: int | None) -> Role:
-    """Calls are told apart by their numbers; the screen gives the role `key` a colour for each (`call_colour`)."""
-    return "key" if call else "dim"
 
 
 def _broken(frame: Frame) -> Line:
@@ -142,7 +137,7 @@ def call_line(info: CallInfo, columns: int, *, mark: str = "", known: bool = Tru
     sign, role = call_end(info)
     shown = MARKS[mark] if mark else sign
     line: Line = [(f"{shown} ", "error" if mark in ("divergence", "damage", "gap") else role)]
-    line.append((f"#{info.call:<3} ", "key"))
+    line.append((f"#{info.call:<3} ", call_role(info.call)))
     right = ""
     if columns > 30 and known:
         right = f" {info.events:>6,}"
@@ -191,7 +186,7 @@ def ladder_line(
     label = fit(label, min(len(label) + 2, inner - 4)) if width([(label, "text")]) > inner - 4 else label
     rest = max(0, inner - 3 - width([(label, "text")]))
     is_bad = known is not None and any(role == "error" for _, role in what(frame, known))
-    line += [(f"{tag:<6}", "key"), ("│", "dim")]
+    line += [(f"{tag:<6}", call_role(frame.call)), ("│", "dim")]
     text_role: Role = "error" if is_bad else "text"
     if is_request:
         line += [("─ ", arrow), (label, text_role), (" " + "─" * max(0, rest - 1) + "▶", arrow)]

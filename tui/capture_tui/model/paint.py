@@ -6,7 +6,7 @@ No role carries a meaning alone: there is a word or a sign beside each colour.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from rich.cells import cell_len, set_cell_size
 
@@ -15,11 +15,18 @@ from capture_recorder.text import printable
 Role = Literal[
     "text", "dim", "strong", "error", "warn", "good", "request", "response", "key", "type", "number", "string",
     "bytes", "enum", "tag", "length", "value", "selected", "cursor", "mark",
+    "call0", "call1", "call2", "call3", "call4", "call5",
 ]  # fmt: skip
 Piece = tuple[str, Role]
 Line = list[Piece]
 
-CALLS: Final = 6  # colours for calls, which also have their numbers
+ROLES: Final[tuple[Role, ...]] = get_args(Role)
+_CALLS: Final[tuple[Role, ...]] = ("call0", "call1", "call2", "call3", "call4", "call5")
+
+
+def call_role(call: int | None) -> Role:
+    """The role of what belongs to a call: six of them in turn, always beside its number."""
+    return _CALLS[(call - 1) % len(_CALLS)] if call else "dim"
 
 
 def clean(text: str, limit: int | None = None) -> str:
