@@ -437,7 +437,7 @@ class TreePane(Pane):
 
 
 class HexPane(Pane):
-    """The bytes of a message. The cursor is a byte; `span` are those of the selected field."""
+    """The bytes of a message. The cursor is a byte (`at`); `span` are those of the selected field."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "step(1)", "Next byte", show=False),
@@ -447,7 +447,7 @@ class HexPane(Pane):
     def __init__(self, *, id: str) -> None:  # noqa: A002
         super().__init__(id=id)
         self.data = b""
-        self.offset = 0
+        self.at = 0
         self.span = (0, 0)
         self.path = ""
         self._descriptor: object = None
@@ -455,7 +455,7 @@ class HexPane(Pane):
 
     def put(self, data: bytes, descriptor: object) -> None:
         """Show other bytes."""
-        self.data, self._descriptor, self.offset, self.span, self.path = data, descriptor, 0, (0, 0), ""
+        self.data, self._descriptor, self.at, self.span, self.path = data, descriptor, 0, (0, 0), ""
         self._roles.clear()
         self.scroll_to(y=0, animate=False, force=True, immediate=True)
         self.reload()
@@ -464,7 +464,7 @@ class HexPane(Pane):
         """Light a field, with the cursor at its beginning if `move`."""
         self.span, self.path = span, path
         if move:
-            self.offset = span[0]
+            self.at = span[0]
             self.show_cursor()
         self.refresh()
 
@@ -479,7 +479,7 @@ class HexPane(Pane):
 
     def cursor_row(self) -> int:
         """See `Pane`."""
-        return self.offset // self.wide
+        return self.at // self.wide
 
     def line(self, row: int, columns: int) -> Line:
         """See `Pane`."""
@@ -496,7 +496,7 @@ class HexPane(Pane):
             for index in range(0, len(roles), wide):
                 self._roles[first + index // wide] = roles[index : index + wide]
         return hex_line(
-            self.data, at, wide, self._roles[row], selected=self.span, cursor=self.offset if self.has_focus else -1
+            self.data, at, wide, self._roles[row], selected=self.span, cursor=self.at if self.has_focus else -1
         )
 
     def on_resize(self, event: events.Resize) -> None:
@@ -507,23 +507,23 @@ class HexPane(Pane):
     def go_offset(self, offset: int) -> None:
         """Move the cursor to a byte."""
         offset = max(0, min(offset, len(self.data) - 1))
-        if offset != self.offset:
-            self.offset = offset
+        if offset != self.at:
+            self.at = offset
             self.show_cursor()
             self.refresh()
             self.post_message(self.Moved(self))
 
     def go(self, row: int) -> None:
         """See `Pane`."""
-        self.go_offset(row * self.wide + self.offset % self.wide)
+        self.go_offset(row * self.wide + self.at % self.wide)
 
     def action_move(self, by: int) -> None:
         """See `Pane`."""
-        self.go_offset(self.offset + by * self.wide)
+        self.go_offset(self.at + by * self.wide)
 
     def action_step(self, by: int) -> None:
         """A byte on or back."""
-        self.go_offset(self.offset + by)
+        self.go_offset(self.at + by)
 
     def action_end(self, by: int) -> None:
         """See `Pane`."""

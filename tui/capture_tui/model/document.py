@@ -6,6 +6,7 @@ One thread scans (`scan`), any other reads frames meanwhile; both read the file 
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from capture_recorder import lens
 from capture_recorder.capfile import Catalog, Damage, Entry, Unknown, open_capture
 from capture_recorder.capfile.decoder import CLEAN
 from capture_recorder.capfile.reader import Item
-from capture_recorder.capfile.records import EVENT_TYPES, REQUEST, Call, Gap, Message, Meta, Schema
+from capture_recorder.capfile.records import EVENT_TYPES, Call, Gap, Message, Meta, Schema
 from capture_recorder.capfile.schema import Decoded, SchemaSet
 from capture_recorder.lens import Reading
 
@@ -305,29 +306,12 @@ class Document:
                     self._readings.popitem(last=False)
         return known
 
-    def previous_like(self, frame: Frame) -> Frame | None:
-        """The last message before this one in its call and direction."""
-        message = frame.message
-        if message is None:
-            return None
+    def messages_before(self, frame: Frame, direction: int) -> Iterator[Key]:
+        """The messages of its call in a direction that stand before a frame, the last of them first."""
         table = self.table
-        before: Key | None = None
-        for row in table.rows_of(message.call):
-            if table.keys[row] >= frame.key:
-                break
-            if table.is_message(row, message.direction):
-                before = table.keys[row]
-        return None if before is None else self.frame(before)
-
-    def request_before(self, frame: Frame) -> Frame | None:
-        """The request message of its call that came last before it."""
-        table, before = self.table, None
-        for row in table.rows_of(frame.call or 0):
-            if table.keys[row] >= frame.key:
-                break
-            if table.is_message(row, REQUEST):
-                before = table.keys[row]
-        return None if before is None else self.frame(before)
+        for row in range(bisect_left(table.keys, frame.key) - 1, -1, -1):
+            if table.calls[row] == frame.call and table.is_message(row, direction):
+                yield table.keys[row]
 
     def _first_meta(self) -> Meta | None:
         first = next((item for item in self.catalog.items_from(1) if isinstance(item, Entry)), None)

@@ -31,7 +31,17 @@ _SHOWN: Final = 512  # characters of a string that a row could ever have room fo
 _BAD_SHOWN: Final = 2  # failed checks on a row
 _SHORT: Final = {"half_close": "half-close"}
 _BYTES: Final = 24
-MARKS: Final = {"bookmark": "◆", "divergence": "≠", "passed": "=", "damage": "✗", "gap": "!", "error": "✗", "": " "}
+MARKS: Final = {
+    "bookmark": "◆",
+    "divergence": "≠",
+    "passed": "=",
+    "next": "►",
+    "break": "●",
+    "damage": "✗",
+    "gap": "!",
+    "error": "✗",
+    "": " ",
+}
 WAIT_NS: Final = 1_000_000  # from this time on a wait is worth a bar
 _BARS: Final = "▏▎▍▌▋▊▉█"
 

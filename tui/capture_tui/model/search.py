@@ -159,17 +159,11 @@ def watch_back(document: Document, frame: Frame, path: str, goes_on: GoesOn = la
     message = frame.message
     if message is None:
         return None
-    table = document.table
-    rows = [
-        row
-        for row in table.rows_of(message.call)
-        if table.keys[row] < frame.key and table.is_message(row, message.direction)
-    ]
     later: tuple[Key, str] | None = None
-    for done, row in enumerate(reversed(rows)):
-        if done % _LOOKS == 0 and not goes_on(done / len(rows)):
+    for done, key in enumerate(document.messages_before(frame, message.direction)):
+        if done % _LOOKS == 0 and not goes_on(0.0):
             return None
-        other = document.frame(table.keys[row])
+        other = document.frame(key)
         value = None if other is None else value_at(document, other, path)
         if other is None or value is None:
             continue

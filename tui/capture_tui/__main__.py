@@ -1,0 +1,5 @@
+"""`python -m capture_tui` is `capture-view`."""
+
+from .cli import run
+
+run()
