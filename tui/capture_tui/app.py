@@ -113,7 +113,7 @@ class Viewer(App[str]):
         Binding("m", "bookmark", "Bookmark", show=False),
         Binding("M", "ask('note')", "Note", show=False),
         Binding("apostrophe", "noted", "Next bookmark or note", key_display="'", show=False),
-        Binding("s", "step", "Replay: send the next request event"),
+        Binding("s", "step", "Step replay"),
         Binding("c", "run_on", "Replay: run on to the next divergence or breakpoint", show=False),
         Binding("u", "step_back", "Replay: begin again, and stop one request earlier", show=False),
         Binding("b", "breakpoint", "Replay: stop at this frame, or no more", show=False),
@@ -250,7 +250,7 @@ class Viewer(App[str]):
         narrow = self.size.width < 100
         text = Text(no_wrap=True, overflow="ellipsis", end="")
         for index, title in enumerate(view.TITLES):
-            words = f" {index + 1} {'Metadata' if narrow and index == 3 else title} "
+            words = f" {index + 1} {view.SHORT[index] if narrow else title} "
             text.append(words, "reverse bold" if index == self._tab else "")
             text.append(" ")
         self.query_one("#tabs", Static).update(text)
@@ -277,7 +277,7 @@ class Viewer(App[str]):
         node = self.query_one(TreePane).node
         if node is not None:
             self.query_one(HexPane).mark((node.start, node.end), node.path, move=True)
-            self.query_one(TreePane).border_subtitle = Content(clean(node.path, 60))
+            self.query_one(TreePane).border_title = Content(clean(node.path, 200))
 
     @on(Pane.Moved, "#hex")
     def _byte_moved(self) -> None:
@@ -286,7 +286,7 @@ class Viewer(App[str]):
         node = tree.node
         if node is not None:
             pane.mark((node.start, node.end), node.path, move=False)
-            pane.border_subtitle = Content(clean(f"{node.path} {node.value}", 70))
+            pane.border_title = Content(clean(f"{node.path} {node.value}", 200))
 
     def on_static_click(self) -> None:
         """See Textual."""
@@ -296,7 +296,7 @@ class Viewer(App[str]):
         if event.widget is not None and event.widget.id == "tabs":
             narrow, at = self.size.width < 100, 1
             for index, title in enumerate(view.TITLES):
-                at += len("Metadata" if narrow and index == 3 else title) + 5
+                at += len(view.SHORT[index] if narrow else title) + 5
                 if event.x < at:
                     self.action_tab(index)
                     return

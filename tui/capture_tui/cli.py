@@ -179,7 +179,7 @@ def _detail(document: Document, given: dict[str, Any]) -> Iterator[Line]:
     width, frame = given["width"], document.frame(key_of(given["frame"]))
     if frame is None:
         _fail(f"{document.path}: record {given['frame']} is no frame; --print without --frame lists them")
-    yield frame_line(frame, document.known(frame, large=True), width, time=time_text(frame.time_ns))
+    yield frame_line(frame, document.known(frame, large=True), width, time=time_text(frame.time_ns, width))
     yield []
     match given["tab"]:
         case "hex":
@@ -208,7 +208,7 @@ def _view(document: Document, given: dict[str, Any]) -> Iterator[Line]:
     width, what = given["width"], given["what"]
     if what == "calls":
         for call in document.calls():
-            yield call_line(document.call(call), width)
+            yield call_line(document.call(call), width, label=document.label(call))
         return
     if what == "stats":
         from capture_recorder.capfile import Entry  # noqa: PLC0415
@@ -223,7 +223,10 @@ def _view(document: Document, given: dict[str, Any]) -> Iterator[Line]:
         wait = (frame.time_ns or before) - before
         before = frame.time_ns or before
         if chosen is None or chosen.matches(frame):
-            known, time = document.known(frame, large=True), time_text(frame.time_ns)
+            known, time = (
+                document.known(frame, large=True),
+                time_text(frame.time_ns, max(width, 120) if what == "ladder" else width),
+            )
             if what == "ladder":
                 yield ladder_line(frame, known, width, time=time, wait_ns=wait)
             else:

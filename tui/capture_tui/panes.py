@@ -186,7 +186,13 @@ class CallPane(Pane):
         if row == 0:
             return [("≡ all calls", "strong")]
         info = self.document.call(self._calls[row - 1])
-        return call_line(info, columns, mark=self.marks.get(info.call, ""), known=info.events > 0)
+        return call_line(
+            info,
+            columns,
+            mark=self.marks.get(info.call, ""),
+            known=info.events > 0,
+            label=self.document.label(info.call),
+        )
 
     @property
     def call(self) -> int | None:
@@ -260,7 +266,7 @@ class FramePane(Pane):
         if previous is not None and previous.time_ns is not None and frame.time_ns is not None:
             wait = frame.time_ns - previous.time_ns
         known = self.document.known(frame)
-        time = time_text(frame.time_ns) if self.absolute else delta_text(wait)
+        time = time_text(frame.time_ns, 120 if self.ladder else columns) if self.absolute else delta_text(wait)
         mark = self.marks.get(frame.key, "")
         if self.ladder:
             return ladder_line(frame, known, columns, time=time, wait_ns=wait, mark=mark)

@@ -18,6 +18,7 @@ from .model.tree import Tree
 
 _LIKE: Final = 200  # messages among which one of the same kind is looked for
 TABS: Final = ("decoded", "hex", "checksums", "metadata", "difference")
+SHORT: Final = ("Decoded", "Hex", "Checks", "Metadata", "Diff")
 TITLES: Final = ("Decoded", "Hex", "Checksums", "Metadata & status", "Difference")
 
 

@@ -45,7 +45,8 @@ def _check(check: TensorCheck, columns: int) -> Iterator[Line]:
         yield [("  computed  ", "dim"), ("(the bytes are not all there)", "warn")]
     pieces = counted(check.pieces, "fragment")
     yield [("  tiling    ", "dim"), (f"{check.end:,} of {check.total:,} bytes in {pieces}", "text")]
-    yield [("  ", "text"), *tiling_bar(check, max(10, columns - 4))]
+    if check.total or check.end:
+        yield [("  ", "text"), *tiling_bar(check, max(10, columns - 4))]
     for what, ranges, role in (("missing", check.gaps, "error"), ("twice", check.overlaps, "warn")):
         for start, end in ranges[:_LISTED]:
             yield [(f"  {what:<8}  bytes {start:,} to {end:,}", role)]  # type: ignore[list-item]

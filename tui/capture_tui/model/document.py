@@ -61,6 +61,7 @@ class Document:
         self._cached_bytes = 0
         self._readings: OrderedDict[Key, tuple[Decoded, Reading]] = OrderedDict()
         self._openings: dict[int, Call | None] = {}
+        self._labels: dict[int, str] = {}
         self._lock = Lock()
         self.meta = self._first_meta()
         if self.indexed:
@@ -305,6 +306,18 @@ class Document:
                 while len(self._readings) > _KEPT:
                     self._readings.popitem(last=False)
         return known
+
+    def label(self, call: int) -> str:
+        """What a call is about, by what the lens says first of its first message: a session's name, most of the time."""
+        if call not in self._labels:
+            info = self.table.by_call.get(call)
+            if info is None or not (info.requests or info.responses):
+                return ""
+            frame = next((f for f in self.frames(self.rows_of(call).window(0, 4)) if f.message is not None), None)
+            known = None if frame is None else self.known(frame)
+            fields = () if known is None else known[1].fields
+            self._labels[call] = next((value for name, value in fields if name not in ("kind", "credits")), "")
+        return self._labels[call]
 
     def messages_before(self, frame: Frame, direction: int) -> Iterator[Key]:
         """The messages of its call in a direction that stand before a frame, the last of them first."""

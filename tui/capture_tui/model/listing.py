@@ -42,6 +42,7 @@ MARKS: Final = {
     "error": "✗",
     "": " ",
 }
+NARROW: Final = 64  # columns of a row below which numbers and times are short
 WAIT_NS: Final = 1_000_000  # from this time on a wait is worth a bar
 _BARS: Final = "▏▎▍▌▋▊▉█"
 
@@ -59,8 +60,9 @@ def frame_line(
     line: Line = [(MARKS[mark], "error" if mark in ("divergence", "damage", "error", "gap") else "mark")]
     if frame.record is None:
         return cut([*line, *_broken(frame)], columns)
-    line.append((f"{frame.seq:>6} ", "dim"))
-    line.append((f"{time:>11} ", "dim"))
+    wide = columns >= NARROW
+    line.append((f"{frame.seq:>{6 if wide else 5}} ", "dim"))
+    line.append((f"{time:>{11 if wide else 8}} ", "dim"))
     if with_call and columns > 50:
         line.append((f"{f'#{frame.call}' if frame.call else '':>4} ", call_role(frame.call)))
     if isinstance(frame.record, Gap):
@@ -68,9 +70,9 @@ def frame_line(
         return cut(line, columns)
     line += [_ARROWS[frame.direction or 0], (" ", "text")]
     if frame.message is not None:
-        line.append((f"{human_size(frame.size):>9} ", "text"))
+        line.append((f"{human_size(frame.size):>10} ", "text"))
     else:
-        line.append((f"{_SHORT.get(frame.kind, frame.kind):<10}", "strong"))
+        line.append((f"{_SHORT.get(frame.kind, frame.kind):<11}", "strong"))
     for text, role in what(frame, known, columns):
         if width(line) >= columns:
             break
@@ -142,8 +144,9 @@ def _metadata(metadata: Metadata) -> str:
 # --- a call -----------------------------------------------------------------------------------------------------------
 
 
-def call_line(info: CallInfo, columns: int, *, mark: str = "", known: bool = True) -> Line:
-    """The row of a call: number, mark, method, how it ended, and where there is room events and duration."""
+def call_line(info: CallInfo, columns: int, *, mark: str = "", known: bool = True, label: str = "") -> Line:
+    """The row of a call: number, mark, method and what it is about (`label`), how it ended, and where there is room
+    events and duration."""
     sign, role = call_end(info)
     shown = MARKS[mark] if mark else sign
     line: Line = [(f"{shown} ", "error" if mark in ("divergence", "damage", "gap") else role)]
@@ -154,6 +157,8 @@ def call_line(info: CallInfo, columns: int, *, mark: str = "", known: bool = Tru
         if columns > 40:
             right += f" {human_duration(info.duration_ns):>8}"
     name = clean(info.method.rpartition("/")[2], columns)
+    if label:
+        name = f"{name} {clean(label, columns)}" if columns > 30 else clean(label, columns)
     if columns > 56:
         kind = info.kind.replace("_", " ")
         end = status_name(info.code) if info.code is not None else (f"by the {info.why}" if info.why else "open")
@@ -214,8 +219,10 @@ def wait_bar(wait_ns: int) -> str:
     return f"{'▇' * size:<6}"
 
 
-def time_text(ns: int | None) -> str:
-    """Seconds since the start, to the microsecond, as far as eleven columns hold."""
+def time_text(ns: int | None, columns: int = 120) -> str:
+    """Seconds since the start, to the microsecond, as far as eleven columns hold; of a narrow row, eight."""
+    if ns is not None and columns < NARROW:
+        return f"{ns / 1e9:.4f}"[:8].rstrip(".") if ns < 10**16 else f"{ns / 1e9:.1e}"
     return "" if ns is None else f"{ns / 1e9:.6f}"[:11].rstrip(".") if ns < 10**13 else f"{ns // 10**9}"[:11]
 
 
