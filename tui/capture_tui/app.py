@@ -178,7 +178,7 @@ class Viewer(App[str]):
         yield Static(id="replay")
         yield Static(id="status")
         yield Input(id="entry", compact=True)
-        yield Footer()
+        yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
         """See Textual."""
@@ -699,7 +699,6 @@ class Viewer(App[str]):
     def action_figures(self) -> None:
         """Statistics."""
         columns = max(40, self.size.width * 9 // 10 - 6)
-        self.call_from_thread(self.say, "counting …")
         with open_capture(self.document.path, salvage=True) as reader:
             lines = list(figure_lines(stats(reader.entries()), columns))
         self.call_from_thread(self.push_screen, Lines("Statistics", lines))

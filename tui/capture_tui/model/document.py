@@ -308,7 +308,7 @@ class Document:
         return known
 
     def label(self, call: int) -> str:
-        """What a call is about, by what the lens says first of its first message: a session's name, most of the time."""
+        """What a call is about, by what the lens says of its first message: a session most of the time."""
         if call not in self._labels:
             info = self.table.by_call.get(call)
             if info is None or not (info.requests or info.responses):
