@@ -24,7 +24,7 @@ from .model.filters import BadFilter, Filter
 from .model.frame import Frame, key_of
 from .model.hexdump import columns_for, hex_line
 from .model.listing import call_line, frame_line, ladder_line, time_text
-from .model.paint import Line
+from .model.paint import Line, plain, safe
 from .model.rows import Rows
 
 FAILED, DAMAGED = 1, 3
@@ -171,7 +171,7 @@ def _print(document: Document, given: dict[str, Any]) -> None:
         document.scan()
     lines = _detail(document, given) if given["frame"] else _view(document, given)
     for line in lines:
-        click.echo("".join(text for text, _ in line).rstrip())
+        click.echo(plain(safe(line)).rstrip())
     sys.exit(0 if document.condition == CLEAN else DAMAGED)
 
 

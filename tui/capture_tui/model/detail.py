@@ -56,7 +56,7 @@ def _others(rows: Rows) -> list[int]:
 
 def _opening(call: Call) -> Iterator[Line]:
     yield [("Call ", "strong"), (f"#{call.call}", "key"), (f"  {clean(call.method, _VALUE)}", "strong")]
-    yield [("  kind      ", "dim"), (call.kind.replace("_", " "), "text")]
+    yield [("  kind      ", "dim"), (clean(call.kind.replace("_", " "), 60), "text")]
     if call.peer:
         yield [("  peer      ", "dim"), (clean(call.peer, _VALUE), "text")]
     if call.time_left_ns is not None:
@@ -80,7 +80,7 @@ def _event(frame: Frame) -> Iterator[Line]:
             yield from _metadata("Trailers", metadata)
         case Cancel(why=why):
             yield []
-            yield [(f"Cancelled by the {why}, event {frame.seq}", "warn")]
+            yield [(f"Cancelled by the {clean(why, 60)}, event {frame.seq}", "warn")]
         case _:
             pass
 

@@ -129,7 +129,7 @@ def _message(known: tuple[Decoded, Reading] | None, payload: bytes) -> Iterator[
         yield "✓" if len(reading.checks) == 1 else f"✓{len(reading.checks)}", "good"
     if reading.summary:
         yield reading.summary, "text"
-    elif decoded.type_name is None or decoded.error is not None:
+    elif payload and (decoded.type_name is None or decoded.error is not None):
         yield payload[:_BYTES].hex(" ") + (" …" if len(payload) > _BYTES else ""), "bytes"
     elif not payload:
         yield "(empty)", "dim"
@@ -159,8 +159,8 @@ def call_line(info: CallInfo, columns: int, *, mark: str = "", known: bool = Tru
     name = clean(info.method.rpartition("/")[2], columns)
     if label:
         name = f"{name} {clean(label, columns)}" if columns > 30 else clean(label, columns)
-    if columns > 56:
-        kind = info.kind.replace("_", " ")
+    if columns >= 80:
+        kind = clean(info.kind.replace("_", " "), 16)
         end = status_name(info.code) if info.code is not None else (f"by the {info.why}" if info.why else "open")
         right = f" {kind:<16}{right} {clean(end, 18):<18}"
     line.append((fit(name, max(1, columns - width(line) - len(right))), "text"))

@@ -44,8 +44,14 @@ def width(line: Iterable[Piece]) -> int:
     return sum(cell_len(text) for text, _ in line)
 
 
+def safe(line: Line) -> Line:
+    """The line, with whatever a screen would act on escaped: what somebody forgot to clean is cleaned here."""
+    return [(text, role) if text.isprintable() else (clean(text), role) for text, role in line]
+
+
 def cut(line: Line, columns: int) -> Line:
-    """The line in so many columns at the most, with "…" where it was longer."""
+    """The line in so many columns at the most, with "…" where it was longer, and safe for a screen."""
+    line = safe(line)
     if width(line) <= columns:
         return line
     out: Line = []

@@ -43,7 +43,7 @@ def searcher(text: str, document: Document) -> Predicate:
         and path.strip()
         and path.strip().replace(".", "").replace("_", "").replace("[", "").replace("]", "").isalnum()
     ):
-        return _Field(document, path.strip(), value.strip().strip("\"'"))
+        return _Field(document, path.strip(), value.strip().strip("\"'"), _Text(document, wanted))
     return _Text(document, wanted)
 
 
@@ -63,10 +63,14 @@ class _Text:
 
 
 class _Field:
-    def __init__(self, document: Document, path: str, value: str) -> None:
-        self._document, self._path, self._value = document, path, value
+    """A field by the end of its path; or the words as a row has them: `session=a` is what a lens says of a message."""
+
+    def __init__(self, document: Document, path: str, value: str, said: Predicate) -> None:
+        self._document, self._path, self._value, self._said = document, path, value, said
 
     def __call__(self, frame: Frame) -> bool:
+        if self._said(frame):
+            return True
         message = frame.message
         leaves = None if message is None else self._leaves(frame, message)
         for path, leaf in (leaves or {}).items():
