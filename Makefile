@@ -6,9 +6,9 @@ STAMP  := $(VENV)/.stamp
 
 RUNS   ?= 100000
 SOAK   ?= 1000
-.PHONY: help setup demo test check lint proto lock bench soak clean
+.PHONY: help setup demo test check lint proto lock bench screenshots soak clean
 help: ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 setup: $(STAMP)
 $(STAMP): requirements.lock pyproject.toml
@@ -41,6 +41,10 @@ bench: setup ## benchmarks, as ratios measured in pairs
 	$(BIN)/python benchmarks/recording.py
 	$(BIN)/python benchmarks/replaying.py
 	$(BIN)/python benchmarks/clock.py
+	$(BIN)/python benchmarks/viewing.py
+
+screenshots: setup ## make the pictures of the README anew, from the golden captures
+	$(BIN)/python docs/screenshots.py
 
 soak: setup ## long campaigns: a million hostile files, a coverage-guided fuzzer (RUNS=100000 of each target)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-soak.lock

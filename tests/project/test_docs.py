@@ -127,7 +127,8 @@ def test_the_commands_of_the_readme_run(session: Path, tmp_path: Path) -> None:
         from helpers.service import converse as talk
 
         talk(server.address, "Bidi", [b"a"])
-    commands = re.findall(r"^(capture-file [^#\n|]*)", README, re.M)
+    commands = re.findall(r"^(capture-(?:file|view) [^#\n|]*)", README, re.M)
+    commands = [command for command in commands if "capture-view" not in command or "--print" in command]
     assert {command.split()[1] for command in commands} >= {
         "info", "frames", "stats", "verify", "recover", "cut", "merge", "pack", "unpack", "convert", "diff",
     }  # fmt: skip
@@ -149,7 +150,7 @@ def test_help_of_each_command_has_an_example_and_fits(command: str) -> None:
     assert all(len(line) <= 100 for line in done.stdout.splitlines())
 
 
-@pytest.mark.parametrize("command", ["capture-server", "capture-replay", "capture-file"])
+@pytest.mark.parametrize("command", ["capture-server", "capture-replay", "capture-file", "capture-view"])
 def test_help_has_an_example(command: str) -> None:
     done = run(BIN / command, "--help")
     assert done.returncode == 0
@@ -165,7 +166,12 @@ ELSEWHERE = {"--listen", "--capture", "--replay-spawn", "--replay-record-to"}
 
 def test_every_option_that_the_documents_name_is_there() -> None:
     known = ELSEWHERE
-    for command in (["capture-replay"], ["capture-replay", "shrink"], *(["capture-file", name] for name in COMMANDS)):
+    for command in (
+        ["capture-view"],
+        ["capture-replay"],
+        ["capture-replay", "shrink"],
+        *(["capture-file", name] for name in COMMANDS),
+    ):
         known = known | set(OPTION.findall(run(BIN / command[0], *command[1:], "--help").stdout))
     for document in (README, (ROOT / "CHANGELOG.md").read_text(), *(p.read_text() for p in ROOT.glob("docs/adr/*.md"))):
         assert set(OPTION.findall(document)) <= known | {"--verify", "--format"}
@@ -191,3 +197,8 @@ def test_nothing_names_a_path_of_some_machine() -> None:
         if path.suffix in (".py", ".md", ".toml", ".lock", ".proto", "") and path.is_file():
             text = path.read_text(encoding="utf-8", errors="replace")
             assert not re.search(r"/(home|root|Users|work)/\w", text), name
+
+
+def test_the_screenshots_are_what_the_viewer_shows() -> None:
+    done = run(sys.executable, ROOT / "docs" / "screenshots.py", "--check")
+    assert done.returncode == 0, done.stdout + done.stderr

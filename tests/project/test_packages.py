@@ -102,7 +102,7 @@ def test_the_wheel_in_an_empty_environment_gives_working_commands(wheel: Path, t
         if "capture_replay" not in path.name and path.suffix != ".pth":
             (needed / path.name).symlink_to(path)
     (site / "needed.pth").write_text(f"{needed}\n")
-    for command in ("capture-server", "capture-replay", "capture-file"):
+    for command in ("capture-server", "capture-replay", "capture-file", "capture-view"):
         for flag in ("--version", "--help"):
             done = subprocess.run(
                 [tmp_path / "venv" / "bin" / command, flag], capture_output=True, text=True, check=False, cwd=tmp_path

@@ -191,7 +191,7 @@ class Viewer(App[str]):
         if self.notes.problem:
             self.say(self.notes.problem, "warning")
         if not self.document.scanned:
-            self.scan()
+            self.set_timer(_TICK, self.scan)  # the screen comes first: the scan takes its share of the interpreter
             self._timer = self.set_interval(_TICK, self._grown)
 
     @property
@@ -287,9 +287,6 @@ class Viewer(App[str]):
         if node is not None:
             pane.mark((node.start, node.end), node.path, move=False)
             pane.border_title = Content(clean(f"{node.path} {node.value}", 200))
-
-    def on_static_click(self) -> None:
-        """See Textual."""
 
     def on_click(self, event) -> None:  # type: ignore[no-untyped-def]
         """A tab."""

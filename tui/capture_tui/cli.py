@@ -34,13 +34,13 @@ _PORT: Final = 8000
 EPILOG = """\b
 Example:
   capture-view session.cap
-  capture-view session.cap --spawn 'capture-server --listen {address}'   s and c step through a replay
-  capture-view session.cap --print --filter 'failed'                     the errors, as text
+  capture-view session.cap --spawn 'capture-server --listen {address}'
+  capture-view session.cap --print --filter failed
   capture-view session.cap --print --frame 27 --tab checksums
 
 \b
-In the viewer ? lists the keys.
-Exit status: 0 · 1 the file cannot be opened · 2 wrong usage · 3 (of --print) it is torn or damaged
+In the viewer, ? lists the keys; with --target or --spawn, s and c step through a replay.
+Exit status: 0 · 1 the file cannot be opened · 2 wrong usage · 3 (--print) torn or damaged
 """
 
 
