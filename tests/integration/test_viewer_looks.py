@@ -1,5 +1,5 @@
-"""What the viewer looks like: each view and tab, at three sizes, dark and light. Made anew by `pytest --snapshot-update`
-where a change is meant; `docs/screenshots.py` shows some of them in the README."""
+"""What the viewer looks like: each view and tab, at three sizes, dark and light. Where a change is meant, they are made
+anew by `pytest --snapshot-update`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.pilot import Pilot
+
 from capture_tui.app import Viewer
 from capture_tui.model.document import Document
-from textual.pilot import Pilot
 
 SESSION = Path(__file__).resolve().parents[1] / "golden" / "viewer" / "session.cap"
 VIEWS = {
