@@ -123,7 +123,24 @@ def test_a_result_that_cannot_be_written_is_told(flag: str, odd_capture: Path, t
     done = replay(odd_capture, "--spawn", odd_command(), flag, tmp_path / "no" / "such")
     assert done.returncode == 2
     assert "cannot write" in done.stderr
+    assert "identical" not in done.stdout, "told before the replay, not after it"
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("flag", ["--json", "--junit"])
+def test_a_verdict_outlives_the_file_that_cannot_hold_it(flag: str, odd_capture: Path) -> None:
+    for behaviour, status, told in (("", 2, "identical"), ("wrong price", 1, "not as recorded")):
+        done = replay(odd_capture, "--spawn", odd_command(behaviour) if behaviour else odd_command(), flag, "/dev/full")
+        assert done.returncode == status
+        assert told in done.stdout
+        assert "! cannot write /dev/full: no space left on device" in done.stderr
+        assert "Usage" not in done.stderr
+
+
+def test_a_server_is_either_there_or_started(odd_capture: Path) -> None:
+    done = replay(odd_capture, "--spawn", odd_command(), "--target", "localhost:1")
+    assert done.returncode == 2
+    assert "--target and --spawn do not go together" in done.stderr
 
 
 def test_a_reader_that_goes_away_stops_it_quietly(folder: Path) -> None:

@@ -156,7 +156,9 @@ def where(
     targets: tuple[str, ...], spawn: str | None, tls: Tls | None, *, timeout: float = TIMEOUT, starts_within: float
 ) -> list[Target | Spawn]:
     """The targets, or what is to be spawned. Raises click.UsageError."""
-    if bool(targets) == (spawn is not None):
+    if targets and spawn is not None:
+        raise click.UsageError("--target and --spawn do not go together: one server is there, the other is started")
+    if not targets and spawn is None:
         raise click.UsageError("give a server with --target HOST:PORT, or start one with --spawn 'COMMAND {address}'")
     if spawn is not None:
         return [spawned(spawn, tls, starts_within)]

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 import click
+from rich.console import Console
 
 from capture_recorder.capfile import CaptureError
 from capture_recorder.terminal import console
+from capture_recorder.text import printable
 
 from ..api import ReplayOptions, Report, expand, places_of, replay_async, settings_of
 from ..clock import ClockUnavailable
@@ -39,6 +41,7 @@ from .running import run
 from .watch import Bars
 
 CANNOT_TELL = 125
+USAGE: Final = 2
 _TARGET: Final = click.Path(path_type=str)
 
 EPILOG = """\b
@@ -216,6 +219,7 @@ def replay(
         raise click.UsageError("--clock recorded needs one order over all calls: no --order asap, no --concurrency")
     given = {**more, "fresh": fresh, "clock": clock, "speed": speed or 1.0, "rules_beside": not no_rules}
     options = cast("ReplayOptions", given)
+    _no_folder(json_file, junit)
     words = console(sys.stderr)
     report = words if json_file == "-" else console()
     try:
@@ -241,8 +245,8 @@ def replay(
     except OSError as error:
         raise click.UsageError(f"cannot use {error.filename}: {(error.strerror or str(error)).lower()}") from error
     summary(done.results, done.unused, done.seconds, report)
-    _write(done, json_file, junit)
-    sys.exit(done.exit_status)
+    written = _write(done, json_file, junit, words)
+    sys.exit(done.exit_status if written or done.exit_status else USAGE)
 
 
 def _side(text: str, tls: Any, starts_within: float) -> Any:
@@ -283,20 +287,32 @@ def _learn(captures: list[str], place: Any, options: ReplayOptions, runs: int) -
     return 1 if problems else 0
 
 
-def _write(report: Report, json_file: str | None, junit: str | None) -> None:
-    """The result for machines."""
+def _no_folder(*files: str | None) -> None:
+    """A long replay is not to end with a result that has nowhere to go. Raises click.UsageError."""
+    for file in files:
+        if file not in (None, "-") and not Path(file).parent.is_dir():
+            raise click.UsageError(f"cannot write {file}: {Path(file).parent} is no folder")
+
+
+def _write(report: Report, json_file: str | None, junit: str | None, words: Console) -> bool:
+    """The result for machines; whether all of it is written. The verdict stands, whatever becomes of the files."""
+    written = True
     if json_file is not None:
         text = json.dumps(report.as_json(), ensure_ascii=json_file == "-", indent=2) + "\n"
         if json_file == "-":
             sys.stdout.write(text)
         else:
-            _write_file(json_file, text.encode("utf-8", "backslashreplace"))
+            written = _write_file(json_file, text.encode("utf-8", "backslashreplace"), words)
     if junit is not None:
-        _write_file(junit, as_junit(list(report.results), as_text))
+        written = _write_file(junit, as_junit(list(report.results), as_text), words) and written
+    return written
 
 
-def _write_file(file: str, data: bytes) -> None:
+def _write_file(file: str, data: bytes, words: Console) -> bool:
     try:
         Path(file).write_bytes(data)
     except OSError as error:
-        raise click.UsageError(f"cannot write {file}: {(error.strerror or str(error)).lower()}") from error
+        reason = (error.strerror or str(error)).lower()
+        words.print(f"! cannot write {printable(file)}: {reason}", markup=False, highlight=False, soft_wrap=True)
+        return False
+    return True
