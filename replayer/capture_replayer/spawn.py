@@ -1,7 +1,7 @@
 """A fresh server for a replay: started on a free address, waited for until it serves, stopped with all its processes.
 
 The command is run without a shell, in a process group of its own. What it prints is kept, the last of it, for the case
-that it dies.
+that it dies. A guard stands beside it for the case that we do, by SIGKILL or for want of memory.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import shlex
 import shutil
 import signal
 import socket
+import subprocess
 import tempfile
 from collections import deque
 from collections.abc import Mapping
@@ -33,6 +34,11 @@ _HOST: Final = "127.0.0.1"
 _LONGEST: Final = 90  # bytes of the path of a folder for a socket
 _POLL: Final = 0.02  # seconds between two looks whether it listens
 _HEALTH: Final = "/grpc.health.v1.Health/Check"
+_GUARD: Final = """
+read -r _
+kill -TERM "-$1"; sleep 1; kill -KILL "-$1"
+[ -z "$2" ] || rm -rf -- "$2"
+"""
 _NOT_SERVING: Final = (b"", b"\x08\x02")  # HealthCheckResponse with status UNKNOWN or NOT_SERVING
 
 
@@ -83,6 +89,7 @@ class Server:
         self._environment = environment
         self._folder = ""
         self._process: asyncio.subprocess.Process | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
         self._reading: asyncio.Task[None] | None = None
         self._output: deque[str] = deque(maxlen=LINES)
 
@@ -108,6 +115,7 @@ class Server:
             why = getattr(error, "strerror", None) or str(error)
             raise NotStarted(f"cannot start {words[0]}: {why.lower()}") from error
         self._reading = asyncio.create_task(self._read(self._process))
+        self._guard = _guard(self._process.pid, self._folder)
         return self
 
     async def __aexit__(self, *_exc: object) -> None:
@@ -120,6 +128,9 @@ class Server:
                 await self._process.wait()
         self._signal(signal.SIGKILL)  # what is left of the group, also of a server that ended by itself
         await self._process.wait()
+        if self._guard is not None:
+            self._guard.kill()
+            self._guard.communicate()
         _, late = await asyncio.wait({self._reading}, timeout=1)  # who left the group may have kept the pipe
         for task in late:
             task.cancel()
@@ -217,6 +228,20 @@ class Server:
         assert self._process is not None
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, sign)
+
+
+def _guard(group: int, folder: str) -> subprocess.Popen[bytes] | None:
+    """A shell that outlives us where we are killed and can stop nothing: its standard input ends with us."""
+    command = ["/bin/sh", "-c", _GUARD, "guard", str(group), folder]
+    with contextlib.suppress(OSError):  # no shell, no guard
+        return subprocess.Popen(  # noqa: S603 - our own words
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    return None
 
 
 def _short_folder() -> str:

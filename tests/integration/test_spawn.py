@@ -8,6 +8,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -179,6 +180,26 @@ def test_a_run_that_is_interrupted_leaves_nothing(
     assert "Traceback" not in errors
     assert of_this_test(temporary) == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["temporary", "told"]
+
+
+@pytest.mark.parametrize("place", ["address", "unix"])
+def test_a_run_that_is_killed_leaves_no_server(place: str, odd_capture: Path, tmp_path: Path, temporary: Path) -> None:
+    """Nobody can tell it to stop its server: its guard does, and takes the socket's folder away."""
+    told = tmp_path / "told"
+    served = odd_command("hang") if place == "address" else odd_command("hang").replace("{address}", "unix:{unix}")
+    script = f"trap '' TERM; sleep 1000 & {served} | tee {shlex.quote(str(told))}; wait"
+    words = [str(BIN / "capture-replay"), str(odd_capture), "--spawn", f"sh -c {shlex.quote(script)}"]
+    run = subprocess.Popen([*words, "--timeout", "60"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while not told.exists() or "hanging" not in told.read_text():
+        assert run.poll() is None
+        os.sched_yield()
+    assert of_this_test(temporary)
+    run.kill()
+    run.communicate(timeout=30)
+    until = time.monotonic() + 30
+    while of_this_test(temporary) or list(temporary.iterdir()):
+        assert time.monotonic() < until
+        time.sleep(0.02)
 
 
 def test_a_server_that_prints_without_end_is_kept_to_its_last_lines(odd_capture: Path) -> None:

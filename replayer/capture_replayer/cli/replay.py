@@ -84,7 +84,7 @@ SECTIONS: Final = {
 @click.option(
     "--spawn",
     metavar="COMMAND",
-    help="Start a fresh server for each capture: a command with {address}, or {host} and {port}, or {unix}.",
+    help="Start a fresh server for each capture: a command with {address}, or {host} and {port}, or unix:{unix}.",
 )
 @click.option(
     "--fresh",

@@ -62,7 +62,7 @@ def test_{name}() -> None:
     "--spawn",
     metavar="COMMAND",
     required=True,
-    help="Starts a fresh server for each trial: a command with {address}, or {host} and {port}, or {unix}.",
+    help="Starts a fresh server for each trial: a command with {address}, or {host} and {port}, or unix:{unix}.",
 )
 @click.option(
     "-o", "--output", metavar="OUT", required=True, type=click.Path(path_type=Path), help="The capture to be made."
