@@ -137,6 +137,17 @@ def test_a_verdict_outlives_the_file_that_cannot_hold_it(flag: str, odd_capture:
         assert "Usage" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    "words", [["capture-replay"], ["capture-replay", "shrink", "-o", "small.cap"], ["capture-view"]], ids=" ".join
+)
+def test_standard_input_is_refused_where_it_would_be_read_twice(words: list[str], odd_capture: Path) -> None:
+    words = [str(BIN / words[0]), *words[1:], "-", "--spawn", odd_command()]
+    with odd_capture.open("rb") as capture:
+        done = subprocess.run(words, stdin=capture, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "save standard input in a file" in done.stderr
+
+
 def test_a_server_is_either_there_or_started(odd_capture: Path) -> None:
     done = replay(odd_capture, "--spawn", odd_command(), "--target", "localhost:1")
     assert done.returncode == 2

@@ -13,7 +13,7 @@ from capture_recorder.capfile import CaptureError
 from capture_recorder.capfile.decoder import CLEAN
 from capture_recorder.text import printable
 from capture_replayer.api import places_of
-from capture_replayer.cli.options import SETTINGS, Sectioned, tls_from, tls_options, where
+from capture_replayer.cli.options import SETTINGS, CaptureFile, Sectioned, tls_from, tls_options, where
 from capture_replayer.spawn import STARTS_WITHIN
 
 from . import view
@@ -60,7 +60,7 @@ def _version() -> str:
         "Without a terminal": ("as_text", "what", "filter_", "call", "frame", "tab", "width", "web", "port"),
     },
 )
-@click.argument("file", metavar="FILE", type=click.Path(path_type=str))
+@click.argument("file", metavar="FILE", type=CaptureFile())
 @click.option("--target", metavar="HOST:PORT", help="Step through a replay against this server.")
 @click.option(
     "--spawn", metavar="CMD", help="Start a fresh server for it: CMD has {address}, {host} and {port}, or {unix}."

@@ -18,6 +18,17 @@ SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 1
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
+class CaptureFile(click.ParamType[str]):
+    """The path of a capture. It is read more than once, so it cannot be standard input."""
+
+    name = "file"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value == "-":
+            self.fail("a capture is read more than once here: save standard input in a file and name that", param, ctx)
+        return str(value)
+
+
 class Seconds(click.ParamType[float]):
     """A time limit: a number above 0, or `inf`."""
 

@@ -27,6 +27,7 @@ from ..spawn import STARTS_WITHIN, Spawn
 from ..versus import versus
 from .options import (
     SETTINGS,
+    CaptureFile,
     Factor,
     MetadataType,
     Seconds,
@@ -73,7 +74,7 @@ SECTIONS: Final = {
 
 
 @click.command(cls=Sectioned, sections=SECTIONS, epilog=EPILOG, context_settings=SETTINGS)
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=str))
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=CaptureFile())
 @click.option(
     "--target",
     "targets",

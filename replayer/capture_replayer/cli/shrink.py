@@ -23,7 +23,7 @@ from ..rules import BadRules
 from ..shrink import Progress, Shrunk, Size
 from ..shrink import shrink as shrunk
 from ..spawn import STARTS_WITHIN
-from .options import SETTINGS, Seconds, comparison_options, spawned, tls_from, tls_options
+from .options import SETTINGS, CaptureFile, Seconds, comparison_options, spawned, tls_from, tls_options
 from .running import run
 
 CANNOT_TELL: Final = 125
@@ -57,7 +57,7 @@ def test_{name}() -> None:
 
 
 @click.command(epilog=EPILOG, context_settings=SETTINGS)
-@click.argument("file", metavar="FILE", type=click.Path(path_type=str))
+@click.argument("file", metavar="FILE", type=CaptureFile())
 @click.option(
     "--spawn",
     metavar="COMMAND",
