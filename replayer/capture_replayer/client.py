@@ -236,12 +236,17 @@ async def _why_unreachable(target: str, tls: Tls | None, timeout: float) -> str:
     except (OSError, OverflowError) as error:
         why = _refusal(error)
         return f"{text}: {why}; is the server running there?"
+    return f"{text}: {no_connection(tls)}"
+
+
+def no_connection(tls: Tls | None) -> str:
+    """What is known of a place that takes connections, but none of gRPC's."""
     hint = (
         "is it a gRPC server, and does it want TLS (--tls)?"
         if tls is None
         else "does it speak TLS, and do the certificates fit?"
     )
-    return f"{text}: something listens there, but no gRPC connection came about; {hint}"
+    return f"something listens there, but no gRPC connection came about; {hint}"
 
 
 def _refusal(error: Exception) -> str:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from .client import GrpcClient, TargetUnreachable, Tls
+from .client import GrpcClient, TargetUnreachable, Tls, no_connection
 from .compare import Answer, MessageCame, StatusCame
 
 STARTS_WITHIN: Final = 30.0  # seconds, where nothing else was asked for
@@ -88,6 +88,7 @@ class Server:
         self._spawn = spawn
         self._environment = environment
         self._folder = ""
+        self._awaited = ""  # what is still missing of a server that listens
         self._process: asyncio.subprocess.Process | None = None
         self._guard: subprocess.Popen[bytes] | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -151,10 +152,10 @@ class Server:
             if ending.done():
                 await self._gone()
                 raise NotStarted(f"the server did not start: it {self.ending()}", self.output)
-            raise NotStarted(
-                f"the server did not start: it did not serve at {self.address} within {self._spawn.starts_within:g} s",
-                self.output,
+            text = (
+                f"the server did not start: it did not serve at {self.address} within {self._spawn.starts_within:g} s"
             )
+            raise NotStarted(f"{text}: {self._awaited}" if self._awaited else text, self.output)
         finally:
             for task in (serving, ending):
                 task.cancel()
@@ -196,8 +197,10 @@ class Server:
     async def _serving(self) -> GrpcClient:
         while not await _accepts(self.address):
             await asyncio.sleep(_POLL)
+        self._awaited = no_connection(self._spawn.tls)
         limit = self._spawn.starts_within
         client = await GrpcClient.connect(self.address, tls=self._spawn.tls, timeout=limit, refused_for=limit)
+        self._awaited = "its health service does not say SERVING"
         try:
             while not await _healthy(client):
                 await asyncio.sleep(_POLL)

@@ -76,8 +76,15 @@ def test_one_that_never_says_so_did_not_start(tmp_path: Path) -> None:
     done = command(say(tmp_path / "a.cap"), "--spawn", server("never"), "--start-timeout", "2")
     assert done.returncode == 125
     assert "the server did not start: it did not serve at 127.0.0.1:" in done.stdout
-    assert "within 2 s" in done.stdout
+    assert "within 2 s: its health service does not say SERVING" in done.stdout
     assert "│ loading the tables" in done.stdout
+
+
+def test_one_that_is_no_grpc_server_did_not_start(odd_capture: Path) -> None:
+    script = "import socket, sys, time; s = socket.create_server(('127.0.0.1', int(sys.argv[1]))); time.sleep(1000)"
+    done = command(odd_capture, "--spawn", f"{PYTHON} -c {shlex.quote(script)} {{port}}", "--start-timeout", "2")
+    assert done.returncode == 125
+    assert "within 2 s: something listens there, but no gRPC connection came about; is it a gRPC server" in done.stdout
 
 
 @pytest.mark.parametrize(

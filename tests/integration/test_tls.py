@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
-from concurrent import futures
 from contextlib import contextmanager
 from pathlib import Path
 
-import grpc
 import pytest
 
-from helpers.processes import replay
-from helpers.service import HANDLERS, stop
+from helpers.processes import HELPERS, replay
+from helpers.service import stop
+from helpers.tls_server import secure_server
 
 pytestmark = pytest.mark.skipif(
     shutil.which("openssl") is None, reason="needs the openssl command to make certificates"
@@ -55,15 +56,7 @@ def pki(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def serving(pki: Path, *, client_certificate: bool) -> Iterator[str]:
-    credentials = grpc.ssl_server_credentials(
-        [((pki / "server.key").read_bytes(), (pki / "server.pem").read_bytes())],
-        (pki / "ca.pem").read_bytes() if client_certificate else None,
-        client_certificate,
-    )
-    server = grpc.server(futures.ThreadPoolExecutor(8))
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("test.Service", HANDLERS),))
-    port = server.add_secure_port("127.0.0.1:0", credentials)
-    server.start()
+    server, port = secure_server("127.0.0.1:0", pki, client_certificate=client_certificate)
     yield f"127.0.0.1:{port}"
     stop(server)
 
@@ -91,6 +84,19 @@ def test_mutual_tls(pki: Path, opaque_capture: Path) -> None:
         mine = ("--cert", pki / "client.pem", "--key", pki / "client.key")
         assert replay(opaque_capture, *arguments, *mine).returncode == 0
         assert replay(opaque_capture, *arguments).returncode in (1, 125)  # TLS 1.3 refuses after the handshake
+
+
+@pytest.mark.parametrize("mutual", [False, True], ids=["tls", "mutual"])
+def test_a_spawned_server_that_speaks_tls(mutual: bool, pki: Path, opaque_capture: Path) -> None:
+    command = f"{shlex.join([sys.executable, str(HELPERS / 'tls_server.py')])} {{address}} {shlex.quote(str(pki))}"
+    spawn = ("--spawn", command + " mutual" * mutual, "--start-timeout", "20")
+    trusting = ("--ca", pki / "ca.pem", "--server-name", "shard.test")
+    mine = ("--cert", pki / "client.pem", "--key", pki / "client.key") if mutual else ()
+    done = replay(opaque_capture, *spawn, *trusting, *mine)
+    assert done.returncode == 0, done.stdout + done.stderr
+    stranger = replay(opaque_capture, *spawn[:2], "--start-timeout", "2", "--tls", "--server-name", "shard.test")
+    assert stranger.returncode == 125
+    assert "do the certificates fit?" in stranger.stdout
 
 
 def test_files_that_are_not_there_or_no_certificates(pki: Path, opaque_capture: Path) -> None:
