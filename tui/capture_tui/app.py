@@ -31,6 +31,8 @@ from capture_replayer.place import Place
 from capture_replayer.stepper import Stepper
 
 from . import view
+from .guide import INDENT, guide
+from .inks import inks
 from .model.detail import metadata_lines
 from .model.document import LARGE, Document
 from .model.export import frame_json, grpcurl_command, replay_command
@@ -41,7 +43,7 @@ from .model.notes import Notes
 from .model.paint import Line, clean
 from .model.rows import Rows
 from .model.search import BadSearch, Predicate, failing, find, searcher, select, watch_back
-from .panes import CallPane, FramePane, HexPane, Pane, TextPane, TreePane, keys_of
+from .panes import CallPane, FramePane, HexPane, Pane, TabRow, TextPane, TreePane, keys_of
 from .screens import Choice, Lines
 
 _TICK: Final = 0.15  # seconds between two looks at a scan
@@ -84,49 +86,51 @@ class Viewer(App[str]):
     TITLE = "capture-view"
     ENABLE_COMMAND_PALETTE = True
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - Textual's own
-        (0, "-narrow"), (100, "-medium"), (170, "-wide"), (210, "-vast"),
+        (0, "-narrow"), (100, "-medium"), (170, "-wide"), (220, "-vast"),
     ]  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("question_mark", "help", "Help", key_display="?"),
-        Binding("slash", "ask('search')", "Search", key_display="/"),
-        Binding("n", "again(1)", "Find the next", show=False),
-        Binding("N", "again(-1)", "Find the one before", show=False),
-        Binding("f", "ask('filter')", "Filter"),
-        Binding("e", "error(1)", "Error"),
-        Binding("E", "error(-1)", "Error before", show=False),
-        Binding("d", "divergence(1)", "Next divergence", show=False),
-        Binding("D", "divergence(-1)", "Divergence before", show=False),
-        Binding("x", "damage(1)", "Next damage or gap", show=False),
-        Binding("X", "damage(-1)", "Damage or gap before", show=False),
-        Binding("w", "watch", "Reverse watch: where the selected field changed last", show=False),
-        Binding("colon", "ask('go')", "Go to a frame or a time", key_display=":", show=False),
-        Binding("a", "all", "All calls, and back", show=False),
-        Binding("v", "ladder", "Ladder"),
-        Binding("t", "time", "Time since the start, or since the frame before", show=False),
-        Binding("i", "figures", "Statistics", show=False),
-        Binding("1", "tab(0)", "Decoded", show=False),
-        Binding("2", "tab(1)", "Hex", show=False),
-        Binding("3", "tab(2)", "Checksums", show=False),
-        Binding("4", "tab(3)", "Metadata and status", show=False),
-        Binding("5", "tab(4)", "Difference", show=False),
-        Binding("p", "other", "Difference against the replay, or the message before", show=False),
-        Binding("m", "bookmark", "Bookmark", show=False),
-        Binding("M", "ask('note')", "Note", show=False),
-        Binding("apostrophe", "noted", "Next bookmark or note", key_display="'", show=False),
-        Binding("s", "step", "Step replay"),
-        Binding("c", "run_on", "Replay: run on to the next divergence or breakpoint", show=False),
-        Binding("u", "step_back", "Replay: begin again, and stop one request earlier", show=False),
-        Binding("b", "breakpoint", "Replay: stop at this frame, or no more", show=False),
-        Binding("B", "ask('break')", "Replay: stop where an expression holds", show=False),
-        Binding("F", "follow", "Follow a file that is being written", show=False),
-        Binding("y", "copy", "Copy"),
-        Binding("o", "ask('save')", "Save the bytes of the message", show=False),
-        Binding("O", "ask('cut')", "Save the selection as a capture", show=False),
-        Binding("S", "picture", "Save a screenshot as SVG", show=False),
-        Binding("z", "zoom", "One pane alone, and back", show=False),
-        Binding("T", "theme", "Light or dark", show=False),
-        Binding("escape", "cancel", "Stop searching; leave a line; all frames", show=False),
-        Binding("q", "leave", "Quit"),
+        Binding("question_mark", "help", "Help", key_display="?", tooltip="this help"),
+        Binding(
+            "slash", "ask('search')", "Search", key_display="/", tooltip="search for text, bytes or a field's value"
+        ),
+        Binding("n", "again(1)", "the next that was searched for", show=False),
+        Binding("N", "again(-1)", "the one before", show=False),
+        Binding("f", "ask('filter')", "Filter", tooltip="only frames for which an expression holds"),
+        Binding("e", "error(1)", "Error", tooltip="the next error or failed checksum"),
+        Binding("E", "error(-1)", "the error before", show=False),
+        Binding("d", "divergence(1)", "the next divergence of a replay", show=False),
+        Binding("D", "divergence(-1)", "the divergence before", show=False),
+        Binding("x", "damage(1)", "the next damage or gap", show=False),
+        Binding("X", "damage(-1)", "the damage or gap before", show=False),
+        Binding("w", "watch", "where the selected field changed last (reverse watch)", show=False),
+        Binding("colon", "ask('go')", "go to a frame or a time", key_display=":", show=False),
+        Binding("a", "all", "all calls, and back to the one", show=False),
+        Binding("v", "ladder", "Ladder", tooltip="ladder of client and server, and back"),
+        Binding("t", "time", "time since the start, or since the frame before", show=False),
+        Binding("i", "figures", "statistics", show=False),
+        Binding("1", "tab(0)", "the message, decoded", show=False),
+        Binding("2", "tab(1)", "its bytes", show=False),
+        Binding("3", "tab(2)", "checksums", show=False),
+        Binding("4", "tab(3)", "metadata and status", show=False),
+        Binding("5", "tab(4)", "difference", show=False),
+        Binding("p", "other", "difference from the replay, or from the message before", show=False),
+        Binding("m", "bookmark", "a bookmark here, or none", show=False),
+        Binding("M", "ask('note')", "a note on this frame", show=False),
+        Binding("apostrophe", "noted", "the next bookmark or note", key_display="'", show=False),
+        Binding("s", "step", "Step replay", tooltip="send the next request"),
+        Binding("c", "run_on", "run on to the next divergence or breakpoint", show=False),
+        Binding("u", "step_back", "begin again, and stop one request earlier", show=False),
+        Binding("b", "breakpoint", "a breakpoint at this frame, or none", show=False),
+        Binding("B", "ask('break')", "a breakpoint where an expression holds", show=False),
+        Binding("F", "follow", "follow a file that is being written", show=False),
+        Binding("y", "copy", "Copy", tooltip="copy the frame, a field, or a command"),
+        Binding("o", "ask('save')", "save the bytes of the message", show=False),
+        Binding("O", "ask('cut')", "save the call, or what the filter shows, as a capture", show=False),
+        Binding("S", "picture", "save a screenshot as SVG", show=False),
+        Binding("z", "zoom", "one pane alone, and back", show=False),
+        Binding("T", "theme", "light or dark", show=False),
+        Binding("escape", "cancel", "Back", tooltip="stop what is going on; leave a line; show all frames"),
+        Binding("q", "leave", "Quit", tooltip="quit"),
     ]
 
     def __init__(self, document: Document, place: Place | None = None, *, dark: bool = True) -> None:
@@ -158,6 +162,11 @@ class Viewer(App[str]):
         self._first = None if frame is None else key_of(frame)
         self.filter = None if expression is None else Filter(expression, self.document)
 
+    def get_css_variables(self) -> dict[str, str]:
+        """See Textual."""
+        given = super().get_css_variables()
+        return given | inks(given)
+
     # --- the screen -------------------------------------------------------------------------------------------------
 
     def compose(self) -> ComposeResult:
@@ -168,7 +177,7 @@ class Viewer(App[str]):
             with Vertical(id="right"):
                 yield FramePane(self.document, id="frames")
                 with Vertical(id="detail"):
-                    yield Static(id="tabs")
+                    yield TabRow(view.TITLES, view.SHORT, self._tab, id="tabs")
                     with ContentSwitcher(initial="decoded"):
                         yield TreePane(id="decoded")
                         yield HexPane(id="hex")
@@ -241,19 +250,9 @@ class Viewer(App[str]):
         if self._busy:
             line.append((f" · {self._busy}", "strong"))
         self.query_one("#status", Static).update(self.painted(line))
+        self.refresh_bindings()
         title = "Ladder: client │ server" if pane.ladder else "Frames"
         pane.border_title = Content(title)
-        self.show_tabs()
-
-    def show_tabs(self) -> None:
-        """The row of tabs."""
-        narrow = self.size.width < 100
-        text = Text(no_wrap=True, overflow="ellipsis", end="")
-        for index, title in enumerate(view.TITLES):
-            words = f" {index + 1} {view.SHORT[index] if narrow else title} "
-            text.append(words, "reverse bold" if index == self._tab else "")
-            text.append(" ")
-        self.query_one("#tabs", Static).update(text)
 
     @on(Pane.Moved, "#frames")
     def _frame_moved(self) -> None:
@@ -288,15 +287,9 @@ class Viewer(App[str]):
             pane.mark((node.start, node.end), node.path, move=False)
             pane.border_title = Content(clean(f"{node.path} {node.value}", 200))
 
-    def on_click(self, event) -> None:  # type: ignore[no-untyped-def]
-        """A tab."""
-        if event.widget is not None and event.widget.id == "tabs":
-            narrow, at = self.size.width < 100, 1
-            for index, title in enumerate(view.TITLES):
-                at += len(view.SHORT[index] if narrow else title) + 5
-                if event.x < at:
-                    self.action_tab(index)
-                    return
+    @on(TabRow.Picked)
+    def _tab_picked(self, event: TabRow.Picked) -> None:
+        self.action_tab(event.index)
 
     def show_frame(self) -> None:
         """The detail of the frame of the cursor, in the tab that is open."""
@@ -565,6 +558,16 @@ class Viewer(App[str]):
 
     # --- asking -----------------------------------------------------------------------------------------------------
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+        """See Textual. While a line is written, its keys are letters; and Back is offered where there is a way back."""
+        if action == "cancel":
+            return bool(self._line_is_open or self._busy or self.screen.maximized is not None or self.filter)
+        return not (self._line_is_open and action in _KEYS)
+
+    @property
+    def _line_is_open(self) -> bool:
+        return bool(self.query("#entry.shown"))
+
     def action_ask(self, what: str) -> None:
         """Open the line at the bottom."""
         entry = self.query_one("#entry", Input)
@@ -578,6 +581,7 @@ class Viewer(App[str]):
         entry.cursor_position = len(entry.value)
         entry.add_class("shown")
         entry.focus()
+        self.refresh_bindings()
 
     @on(Input.Submitted, "#entry")
     def _answered(self, event: Input.Submitted) -> None:
@@ -595,10 +599,11 @@ class Viewer(App[str]):
     def _close_entry(self) -> None:
         self.query_one("#entry", Input).remove_class("shown")
         self.frames.focus()
+        self.refresh_bindings()
 
     def action_cancel(self) -> None:
         """Out of whatever it is."""
-        if self.query_one("#entry", Input).has_class("shown"):
+        if self._line_is_open:
             self._close_entry()
         elif self._busy:
             self._stop.set()
@@ -684,7 +689,7 @@ class Viewer(App[str]):
         self.query_one(ContentSwitcher).current = view.TABS[index]
         if inside:
             self.query_one(f"#{view.TABS[index]}", Pane).focus()
-        self.show_tabs()
+        self.query_one(TabRow).open = index
         self.call_after_refresh(self.show_frame)
 
     def action_other(self) -> None:
@@ -698,51 +703,12 @@ class Viewer(App[str]):
         columns = max(40, self.size.width * 9 // 10 - 6)
         with open_capture(self.document.path, salvage=True) as reader:
             lines = list(figure_lines(stats(reader.entries()), columns))
-        self.call_from_thread(self.push_screen, Lines("Statistics", lines))
+        self.call_from_thread(self.push_screen, Lines("statistics", lines))
 
     def action_help(self) -> None:
-        """The keys, from the bindings themselves."""
-        lines: list[Line] = [[("Keys", "strong")]]
-        for source in (Viewer, Pane, TreePane, HexPane):
-            if source is not Viewer:
-                lines += [
-                    [],
-                    [
-                        (
-                            f"In {'every list' if source is Pane else source.__name__.removesuffix('Pane').lower()}",
-                            "strong",
-                        )
-                    ],
-                ]
-            for binding in source.BINDINGS:
-                if isinstance(binding, Binding):
-                    keys = binding.key_display or binding.key.replace(",", ", ").replace("plus", "+").replace(
-                        "minus", "-"
-                    )
-                    lines.append([(f"  {keys:<18}", "key"), (binding.description, "text")])
-        lines += [
-            [],
-            [("Between panes", "strong")],
-            [("  tab, shift+tab    ", "key"), ("next pane, pane before", "text")],
-            [("  enter             ", "key"), ("into the detail of the frame; opens a field", "text")],
-            [("  ctrl+p            ", "key"), ("command palette", "text")],
-            [],
-            [("Signs", "strong")],
-            [("  → ←               ", "key"), ("from the client, from the server", "text")],
-            [("  ✓ ✗               ", "key"), ("as it should be, an error or a failed check", "text")],
-            [("  ≠ = ►             ", "key"), ("in a replay: differs, passed, comes next", "text")],
-            [("  ◆ ● !             ", "key"), ("bookmark or note, breakpoint, gap", "text")],
-            [],
-            [("Filters", "strong")],
-            [
-                ("  CEL over the message's fields, and ", "text"),
-                ("call method direction size time status event error index seq failed", "key"),
-            ],
-            [('  chunk.envelope.idempotency_step >= 3 && error == "PAYLOAD_CORRUPT"', "string")],
-            [],
-            [("Notes are kept in the capture when you quit, or beside it where it cannot be written.", "dim")],
-        ]
-        self.push_screen(Lines("Help", lines))
+        """What can be done here."""
+        panes = {"every list": Pane.BINDINGS, "the decoded message": TreePane.BINDINGS, "the bytes": HexPane.BINDINGS}
+        self.push_screen(Lines("Help", guide(self.BINDINGS, panes), INDENT))
 
     def action_zoom(self) -> None:
         """One pane alone."""
@@ -974,3 +940,8 @@ class Viewer(App[str]):
         if self.stepper is not None:
             await self.stepper.close()
         self.exit(self.notes.settle())
+
+
+_KEYS: Final = frozenset(
+    binding.action.partition("(")[0] for binding in Viewer.BINDINGS if isinstance(binding, Binding)
+) - {"cancel"}

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from rich.segment import Segment
 from rich.style import Style
+from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Region, Size
 from textual.message import Message
+from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.widget import Widget
 
 from .model.document import Document
 from .model.frame import Frame, Key, direction_of
@@ -29,12 +33,12 @@ class Pane(ScrollView, can_focus=True):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"role--{role}" for role in ROLES} | {"row--cursor", "row--blurred"}
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "Up", show=False),
-        Binding("down,j", "move(1)", "Down", show=False),
-        Binding("pageup,ctrl+b", "page(-1)", "Page up", show=False),
-        Binding("pagedown,ctrl+f,space", "page(1)", "Page down", show=False),
-        Binding("home,g", "end(-1)", "First", show=False),
-        Binding("end,G", "end(1)", "Last", show=False),
+        Binding("up,k", "move(-1)", "up", show=False),
+        Binding("down,j", "move(1)", "down", show=False),
+        Binding("pageup,ctrl+b", "page(-1)", "page up", show=False),
+        Binding("pagedown,ctrl+f,space", "page(1)", "page down", show=False),
+        Binding("home,g", "end(-1)", "the first", show=False),
+        Binding("end,G", "end(1)", "the last", show=False),
     ]
 
     class Moved(Message):
@@ -334,8 +338,9 @@ class FramePane(Pane):
 class TextPane(Pane):
     """Lines that are there."""
 
-    def __init__(self, *, id: str) -> None:  # noqa: A002
+    def __init__(self, *, id: str, indent: int = 4) -> None:  # noqa: A002
         super().__init__(id=id)
+        self._indent = indent
         self._given: list[Line] = []
         self._lines: list[Line] = []
         self._wide = 0
@@ -351,7 +356,7 @@ class TextPane(Pane):
         wide = max(8, self.scrollable_content_region.width)
         if wide != self._wide:
             self._wide = wide
-            self._lines = [part for line in self._given for part in wrapped(line, wide, 4)]
+            self._lines = [part for line in self._given for part in wrapped(line, wide, self._indent)]
         super().reload()
 
     def count(self) -> int:
@@ -367,8 +372,8 @@ class TreePane(Pane):
     """The fields of a message."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("right,plus", "open", "Open", show=False),
-        Binding("left,minus", "close", "Close", show=False),
+        Binding("right,plus", "open", "open", show=False),
+        Binding("left,minus", "close", "close", show=False),
     ]
 
     def __init__(self, *, id: str) -> None:  # noqa: A002
@@ -381,7 +386,7 @@ class TreePane(Pane):
         old = self.node
         self.tree_, self.notice = tree, notice
         again = None if old is None or tree is None else tree.find(old.path)
-        self.cursor = len(notice) + (again or 0)
+        self.cursor = 0 if tree is None else len(notice) + (again or 0)
         self.reload()
         self.call_after_refresh(self.show_cursor)
 
@@ -446,8 +451,8 @@ class HexPane(Pane):
     """The bytes of a message. The cursor is a byte (`at`); `span` are those of the selected field."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("right,l", "step(1)", "Next byte", show=False),
-        Binding("left,h", "step(-1)", "Byte before", show=False),
+        Binding("right,l", "step(1)", "the next byte", show=False),
+        Binding("left,h", "step(-1)", "the byte before", show=False),
     ]
 
     def __init__(self, *, id: str) -> None:  # noqa: A002
@@ -549,3 +554,43 @@ class HexPane(Pane):
 def keys_of(keys: list[Key]) -> Rows:
     """Rows of these frames."""
     return KeyRows(keys)
+
+
+class TabRow(Widget):
+    """The titles of the tabs, in one row: the long ones where there is room for all of them."""
+
+    open: reactive[int] = reactive(0)
+
+    class Picked(Message):
+        """A click on a title."""
+
+        def __init__(self, index: int) -> None:
+            super().__init__()
+            self.index = index
+
+    def __init__(self, titles: Sequence[str], short: Sequence[str], opened: int, *, id: str) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._titles, self._short = titles, short
+        self.set_reactive(TabRow.open, opened)
+
+    def _words(self) -> list[str]:
+        long, short = ([f" {number} {title} " for number, title in enumerate(titles, 1)]
+                       for titles in (self._titles, self._short))  # fmt: skip
+        return long if len(" ".join(long)) <= self.content_size.width else short
+
+    def render(self) -> Text:
+        """See Textual."""
+        text = Text(no_wrap=True, overflow="ellipsis", end="")
+        for index, words in enumerate(self._words()):
+            text.append(words, "reverse bold" if index == self.open else "")
+            text.append(" ")
+        return text
+
+    def on_click(self, event: events.Click) -> None:
+        """The tab whose title is there."""
+        at = self.gutter.left
+        for index, words in enumerate(self._words()):
+            at += len(words) + 1
+            if event.x < at:
+                self.post_message(self.Picked(index))
+                return

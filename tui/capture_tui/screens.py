@@ -15,21 +15,20 @@ from textual.widgets.option_list import Option
 from .model.paint import Line
 from .panes import TextPane
 
-HELP_WIDTH = 20
-
 
 class Lines(ModalScreen[None]):
     """Lines to be read."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark,i", "dismiss", "Back")]
 
-    def __init__(self, title: str, lines: Sequence[Line]) -> None:
+    def __init__(self, title: str, lines: Sequence[Line], indent: int = 4) -> None:
+        """`indent`: of what a line that is too long goes on with."""
         super().__init__()
-        self._title, self._lines = title, list(lines)
+        self._title, self._lines, self._indent = title, list(lines), indent
 
     def compose(self) -> ComposeResult:
         """See Textual."""
-        pane = TextPane(id="lines")
+        pane = TextPane(id="lines", indent=self._indent)
         pane.border_title = self._title
         pane.border_subtitle = "esc: back"
         yield pane

@@ -12,6 +12,7 @@ from .paint import Line, Role
 
 _BUDGET: Final = 50_000  # fields that are taken apart to colour a window
 _DEPTH: Final = 200
+_LIT: Final[dict[Role, Role]] = {"tag": "selected-tag", "length": "selected-length", "value": "selected-value"}
 
 
 def columns_for(columns: int) -> int:
@@ -28,7 +29,8 @@ def hex_line(
     def role(offset: int) -> Role:
         if offset == cursor:
             return "cursor"
-        return "selected" if selected[0] <= offset < selected[1] else roles[offset - at]
+        kind = roles[offset - at]
+        return _LIT.get(kind, kind) if selected[0] <= offset < selected[1] else kind
 
     line: Line = [(f"{at:08x}  ", "dim")]
     cells = [(role(at + index), index) for index in range(len(piece))]
@@ -40,8 +42,8 @@ def hex_line(
         tail = len(text) - len(text.rstrip())
         line.append((text.rstrip(), kind))
         after = at + indexes[-1] + 1
-        inside = selected[0] < after < selected[1] and kind == "selected"
-        line.append((" " * tail, "selected" if inside else "text"))
+        inside = selected[0] < after < selected[1] and kind != "cursor"
+        line.append((" " * tail, "selected-value" if inside else "text"))
     missing = count - len(piece)
     pad = sum(4 if index % 8 == 7 else 3 for index in range(len(piece), count)) if missing else 0
     line.append((" " * pad + "│", "dim"))

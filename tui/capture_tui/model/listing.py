@@ -159,10 +159,11 @@ def call_line(info: CallInfo, columns: int, *, mark: str = "", known: bool = Tru
     name = clean(info.method.rpartition("/")[2], columns)
     if label:
         name = f"{name} {clean(label, columns)}" if columns > 30 else clean(label, columns)
-    if columns >= 80:
-        kind = clean(info.kind.replace("_", " "), 16)
+    if columns >= 48:
+        right = f" {clean(info.kind.partition('_')[0], 6):<6}{right}"
+    if columns >= 60:
         end = status_name(info.code) if info.code is not None else (f"by the {info.why}" if info.why else "open")
-        right = f" {kind:<16}{right} {clean(end, 18):<18}"
+        right = f"{right} {fit(clean(end, 18), 18 if columns >= 70 else 10)}"
     line.append((fit(name, max(1, columns - width(line) - len(right))), "text"))
     line.append((right, "dim"))
     return cut(line, columns)

@@ -14,7 +14,8 @@ from capture_recorder.text import printable
 
 Role = Literal[
     "text", "dim", "strong", "error", "warn", "good", "request", "response", "key", "type", "number", "string",
-    "bytes", "enum", "tag", "length", "value", "selected", "cursor", "mark",
+    "bytes", "enum", "tag", "length", "value", "cursor", "mark",
+    "selected-tag", "selected-length", "selected-value",
     "call0", "call1", "call2", "call3", "call4", "call5",
 ]  # fmt: skip
 Piece = tuple[str, Role]
