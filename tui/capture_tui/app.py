@@ -102,7 +102,7 @@ class Viewer(App[str]):
         Binding("D", "divergence(-1)", "the divergence before", show=False),
         Binding("x", "damage(1)", "the next damage or gap", show=False),
         Binding("X", "damage(-1)", "the damage or gap before", show=False),
-        Binding("w", "watch", "where the selected field changed last (reverse watch)", show=False),
+        Binding("w", "watch", "reverse watch: where the field changed last", show=False),
         Binding("colon", "ask('go')", "go to a frame or a time", key_display=":", show=False),
         Binding("a", "all", "all calls, and back to the one", show=False),
         Binding("v", "ladder", "Ladder", tooltip="ladder of client and server, and back"),
@@ -317,7 +317,7 @@ class Viewer(App[str]):
         else:
             pane.put(self._lines(frame, name, columns))
 
-    @work(thread=True, exclusive=True, group="large")
+    @work(thread=True, exclusive=True, group="large", description="large")
     def _show_large(self, frame: Frame, name: str, columns: int) -> None:
         lines = self._lines(frame, name, columns)
 
@@ -399,7 +399,7 @@ class Viewer(App[str]):
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
-    @work(thread=True, exclusive=True, group="scan")
+    @work(thread=True, exclusive=True, group="scan", description="scan")
     def scan(self) -> None:
         """Read the file beside everything else."""
         self.document.scan(lambda: self.is_running, follow=self.document.live)
@@ -450,7 +450,7 @@ class Viewer(App[str]):
     def _find(self, wanted: Predicate, by: int, none: str) -> None:
         self._finder(wanted, by, none, self._goes_on("searching"))
 
-    @work(thread=True, exclusive=True, group="find")
+    @work(thread=True, exclusive=True, group="find", description="find")
     def _finder(self, wanted: Predicate, by: int, none: str, goes_on: Callable[[float], bool]) -> None:
         stop, rows, start = self._stop, self.frames.rows, self.frames.key
         key = find(self.document, rows, start, wanted, back=by < 0, goes_on=goes_on)
@@ -476,7 +476,7 @@ class Viewer(App[str]):
                 self.filter, self.rows(), self.frames.key if key is None else key, self._goes_on("filtering")
             )
 
-    @work(thread=True, exclusive=True, group="find")
+    @work(thread=True, exclusive=True, group="find", description="find")
     def _selector(self, wanted: Filter, rows: Rows, key: Key, goes_on: Callable[[float], bool]) -> None:
         found: list[Key] = []
         self.call_from_thread(self.frames.show, keys_of(found), key)
@@ -535,7 +535,7 @@ class Viewer(App[str]):
             return
         self._watcher(frame, node.path, self._goes_on("looking back"))
 
-    @work(thread=True, exclusive=True, group="find")
+    @work(thread=True, exclusive=True, group="find", description="find")
     def _watcher(self, frame: Frame, path: str, goes_on: Callable[[float], bool]) -> None:
         change = watch_back(self.document, frame, path, goes_on)
 
@@ -697,7 +697,7 @@ class Viewer(App[str]):
         self._against_replay = not self._against_replay
         self.action_tab(4)
 
-    @work(thread=True, exclusive=True, group="figures")
+    @work(thread=True, exclusive=True, group="figures", description="figures")
     def action_figures(self) -> None:
         """Statistics."""
         columns = max(40, self.size.width * 9 // 10 - 6)

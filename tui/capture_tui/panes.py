@@ -247,8 +247,7 @@ class FramePane(Pane):
         if seen != self._seen:
             self._seen = seen
             self._keys = self.rows.window(seen[0], seen[1] + 1)
-            for _ in self.document.frames(self._keys):
-                pass  # read together
+            self.document.glimpses(self._keys)  # read together
         return self._keys
 
     def cursor_row(self) -> int:
@@ -261,11 +260,10 @@ class FramePane(Pane):
         at, keys = row - round(self.scroll_offset.y), self.keys()
         if not 0 <= at < len(keys):
             return []
-        frame = self.document.frame(keys[at])
+        before = keys[at - 1] if at else self.rows.move(keys[0], -1)
+        frame, previous = self.document.glimpses((keys[at], keys[at] if before is None else before))
         if frame is None:
             return [("  …", "dim")]
-        before = keys[at - 1] if at else self.rows.move(keys[0], -1)
-        previous = None if before is None or before == keys[at] else self.document.frame(before)
         wait = 0
         if previous is not None and previous.time_ns is not None and frame.time_ns is not None:
             wait = frame.time_ns - previous.time_ns

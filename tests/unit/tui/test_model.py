@@ -121,6 +121,22 @@ def test_rows_move_to_the_nearest_and_stop_at_the_ends() -> None:
     assert rows.slot(7) == 2
 
 
+@pytest.mark.parametrize("frames", [(3, 4, 6, 9), (1,), (10,), (1, 2, 3)], ids=str)
+def test_rows_by_number_move_as_those_by_key(frames: tuple[int, ...]) -> None:
+    """From every frame, from before the first and from after the last, however far."""
+
+    def next_frame(seq: int, step: int) -> int | None:
+        ahead = [number for number in frames if (number >= seq if step > 0 else number <= seq)]
+        return None if not ahead or not 1 <= seq <= 10 else (min(ahead) if step > 0 else max(ahead))
+
+    by_key, by_number = KeyRows([key_of(seq) for seq in frames]), NumberRows(10, next_frame)
+    for seq in (0, *frames, 10):
+        for by in range(-5, 6):
+            if seq in frames or by == 0 or (seq == 0) == (by < 0):
+                assert by_number.move(key_of(seq), by) == by_key.move(key_of(seq), by), (seq, by)
+    assert by_number.window(0, 10) == by_key.window(0, 10)
+
+
 # --- the tree and the bytes -------------------------------------------------------------------------------------------
 
 
@@ -189,6 +205,19 @@ def test_a_million_elements_are_shown_in_pages() -> None:
     assert len(tree.rows) == PAGE + 1
     tree.open(PAGE)
     assert len(tree.rows) == 2 * PAGE + 1
+    for page in range(2, 2_000):  # each goes on where the one before stopped, however many there were
+        tree.open(page * PAGE)
+    assert [node.start for node in tree.rows] == [2 * row for row in range(2_000 * PAGE + 1)]
+
+
+def test_a_byte_far_away_in_many_fields_is_not_looked_for_to_the_end() -> None:
+    tree = Tree(b"\x08\x01" * 1_000_000)
+    assert tree.reveal(2 * 150 + 1) == 150
+    assert tree.reveal(2 * 3_000) == 3_000
+    row = tree.reveal(1_999_999)
+    assert row is not None
+    assert tree.rows[row].more is not None
+    assert len(tree.rows) < 30_000
 
 
 def test_tag_length_and_value_are_told_apart() -> None:

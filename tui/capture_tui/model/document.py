@@ -59,6 +59,7 @@ class Document:
         self._is_frame: dict[int, bool] = {}  # by number, of the records that were looked at
         self._cache: OrderedDict[Key, Frame] = OrderedDict()
         self._cached_bytes = 0
+        self._glimpses: OrderedDict[Key, Frame] = OrderedDict()  # of large frames
         self._readings: OrderedDict[Key, tuple[Decoded, Reading]] = OrderedDict()
         self._openings: dict[int, Call | None] = {}
         self._labels: dict[int, str] = {}
@@ -203,6 +204,13 @@ class Document:
         self._load(seq_of(key), 1)
         return self._cache.get(key)
 
+    def glimpses(self, keys: Iterable[Key]) -> list[Frame | None]:
+        """Frames for their rows: large ones without the most of their payload, which is not read again for them."""
+        keys = list(keys)
+        for _ in self.frames(key for key in keys if key not in self._glimpses):
+            pass  # read together
+        return [self._glimpses.get(key) or self.frame(key) for key in keys]
+
     def frames(self, keys: Iterable[Key]) -> Iterator[Frame]:
         """Frames by their keys, ascending; those that stand together are read together."""
         wanted = list(keys)
@@ -279,6 +287,10 @@ class Document:
             old = self._cache.pop(frame.key, None)
             self._cached_bytes += frame.size - (old.size if old is not None else 0)
             self._cache[frame.key] = frame
+            if frame.size > LARGE:
+                self._glimpses[frame.key] = frame.glimpse()
+                if len(self._glimpses) > _KEPT:
+                    self._glimpses.popitem(last=False)
             while len(self._cache) > 1 and (len(self._cache) > _KEPT or self._cached_bytes > _KEPT_BYTES):
                 _, gone = self._cache.popitem(last=False)
                 self._cached_bytes -= gone.size

@@ -6,7 +6,7 @@ good record before it. So keys ascend as the file does, whatever is lost of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from capture_recorder.capfile import Damage, Unknown
@@ -28,6 +28,7 @@ Key = int
 DAMAGE: Final = "damage"
 GAP: Final = "gap"
 UNKNOWN: Final = "unknown record"
+GLIMPSE: Final = 256  # bytes
 
 
 def key_of(seq: int) -> Key:
@@ -47,13 +48,23 @@ def seq_of(key: Key) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """`record` is None for damage and for an unknown record. `method` is its call's ("?" where that is lost)."""
+    """`record` is None for damage and for an unknown record. `method` is its call's ("?" where that is lost). `rest`:
+    bytes of the payload that are not in it, see `glimpse`."""
 
     key: Key
     record: Event | Gap | None
     method: str = ""
     damage: tuple[Damage, ...] = ()
     unknown: Unknown | None = None
+    rest: int = 0
+
+    def glimpse(self) -> Frame:
+        """The frame with the beginning of its payload: enough for a row."""
+        message = self.message
+        if message is None or len(message.payload) <= GLIMPSE:
+            return self
+        short = replace(message, payload=message.payload[:GLIMPSE])
+        return replace(self, record=short, rest=self.size - GLIMPSE)
 
     @property
     def seq(self) -> int:
@@ -95,7 +106,7 @@ class Frame:
     @property
     def size(self) -> int:
         """Bytes of its payload."""
-        return 0 if self.message is None else len(self.message.payload)
+        return 0 if self.message is None else len(self.message.payload) + self.rest
 
 
 def direction_of(event: Event) -> int:

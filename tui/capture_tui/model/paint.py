@@ -83,9 +83,12 @@ def wrapped(line: Line, columns: int, indent: int = 0) -> Iterator[Line]:
     for text, role in line:
         while cell_len(text) > room > 0:
             head = text[: max(1, _fitting(text, room))]
-            out.append((head, role))
+            space = head.rfind(" ")
+            if text[len(head)] != " " and space > len(head) // 2:  # a word goes to the next line whole
+                head = head[: space + 1]
+            out.append((head.rstrip(" "), role))
             yield out
-            text, out, room = text[len(head) :], [(" " * indent, "text")], max(1, columns - indent)
+            text, out, room = text[len(head) :].lstrip(" "), [(" " * indent, "text")], max(1, columns - indent)
         out.append((text, role))
         room -= cell_len(text)
     yield out

@@ -110,14 +110,13 @@ class NumberRows:
     def move(self, key: Key, by: int) -> Key | None:
         """See `Rows`."""
         step = 1 if by > 0 else -1
-        seq = seq_of(key)
-        found = self._next(seq, 1) or self._next(seq, -1) if not by else seq
+        at = max(1, min(seq_of(key), self._last))  # record numbers begin with 1
+        found = self._next(at, 1) if not by or self._next(at, 1) == at else None
         for _ in range(abs(by)):
-            further = None if found is None else self._next(found + step, step)
+            further = self._next(at + step, step)
             if further is None:
                 break
-            found = further
-        inside = found if found is not None and 1 <= found <= self._last else None
-        if inside is None:
-            inside = self._next(1, 1) if by < 0 else self._next(self._last, -1)
-        return None if inside is None else key_of(inside)
+            at = found = further
+        if found is None:
+            found = self._next(1, 1) if by < 0 else self._next(self._last, -1)
+        return None if found is None else key_of(found)

@@ -7,6 +7,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final
 
 from crc32c import crc32c
@@ -19,6 +20,7 @@ from .paint import Line, Role, clean
 
 PAGE: Final = 200
 """Children that are shown at once; the row after them opens more."""
+_PAGES: Final = 100  # pages that are opened to show where a byte belongs to
 OPENED: Final = 60  # rows to which a small message is opened from the start
 _CRC_MOST: Final = 16 << 20  # bytes of a field whose CRC is computed for its row
 _SHOWN: Final = 16  # bytes
@@ -52,7 +54,7 @@ class Node:
     parent: Node | None = None
     known: Any = None
     item: wire.WireField | None = None
-    more: Iterator[Node] | None = None  # of a row that opens more
+    more: tuple[Node, Iterator[Node]] | None = None  # of a row that opens more: the next ones
     counts: dict[int, int] = field(default_factory=dict)
 
     def line(self) -> Line:
@@ -97,7 +99,8 @@ class Tree:
         """Show what is in it; of a row that stands for more, the next of them."""
         node = self.rows[at]
         if node.more is not None:
-            self.rows[at : at + 1] = self._page(node.more)
+            first, others = node.more
+            self.rows[at : at + 1] = self._page(others, first)
         elif node.opens and not node.is_open:
             node.is_open = True
             self.rows[at + 1 : at + 1] = self._page(self._children(node))
@@ -119,12 +122,16 @@ class Tree:
         return above if self.rows[above].depth < self.rows[at].depth else at
 
     def reveal(self, offset: int) -> int | None:
-        """Open as much as shows the innermost field that a byte belongs to. Its row; None where there is none."""
+        """Open as much as shows the innermost field that a byte belongs to. Its row, or the one that stands for more of
+        them where it is too far away; None where there is none."""
         found: int | None = None
-        at = 0
+        at = pages = 0
         while at < len(self.rows):
             node = self.rows[at]
             if node.more is not None and node.start <= offset:
+                pages += 1
+                if pages > _PAGES:
+                    return at
                 self.open(at)
                 continue
             if node.more is None and node.start <= offset < node.end:
@@ -151,19 +158,13 @@ class Tree:
             at += 1
         return None
 
-    def _page(self, nodes: Iterator[Node]) -> list[Node]:
-        rows = [node for _, node in zip(range(PAGE), nodes, strict=False)]
+    def _page(self, nodes: Iterator[Node], *first: Node) -> list[Node]:
+        rows = [*first, *islice(nodes, PAGE - len(first))]
         following = next(nodes, None) if len(rows) == PAGE else None
         if following is not None:
-
-            def rest(first: Node = following) -> Iterator[Node]:
-                yield first
-                yield from nodes
-
             depth = following.depth
-            rows.append(
-                Node("", depth, following.start, following.start, following.start, f"… the next {PAGE}", more=rest())
-            )
+            at = following.start
+            rows.append(Node("", depth, at, at, at, f"… the next {PAGE}", more=(following, nodes)))
         return rows
 
     def _children(self, parent: Node) -> Iterator[Node]:
