@@ -23,7 +23,7 @@ _SIGNS: Final = (
     ("→ ←", "from the client, from the server"),
     ("✓ ✗", "as it should be; an error, or a check that failed"),
     ("≠ = ►", "in a replay: differs, passed, comes next"),
-    ("◆ ● !", "a bookmark or note, a breakpoint, a gap"),
+    ("◆ ● ! ▒", "a bookmark or note, a breakpoint, a gap, damage"),
 )
 
 

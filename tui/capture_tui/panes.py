@@ -378,15 +378,27 @@ class TreePane(Pane):
         super().__init__(id=id)
         self.tree_: Tree | None = None
         self.notice: list[Line] = []
+        self._given: list[Line] = []
+        self._wide = 0
 
     def put(self, tree: Tree | None, notice: list[Line]) -> None:
         """Show another message, under some lines about it."""
         old = self.node
-        self.tree_, self.notice = tree, notice
+        self.tree_, self._given, self._wide = tree, notice, 0
         again = None if old is None or tree is None else tree.find(old.path)
-        self.cursor = 0 if tree is None else len(notice) + (again or 0)
         self.reload()
+        self.cursor = 0 if tree is None else len(self.notice) + (again or 0)
         self.call_after_refresh(self.show_cursor)
+
+    def reload(self) -> None:
+        """See `Pane`."""
+        wide = max(8, self.scrollable_content_region.width)
+        if wide != self._wide:
+            self._wide, before = wide, len(self.notice)
+            self.notice = [part for line in self._given for part in wrapped(line, wide, 4)]
+            if self.cursor >= before:
+                self.cursor += len(self.notice) - before
+        super().reload()
 
     def count(self) -> int:
         """See `Pane`."""

@@ -114,6 +114,18 @@ def test_calls_are_labelled_by_their_sessions(session: Document) -> None:
 # --- rows -------------------------------------------------------------------------------------------------------------
 
 
+def test_a_call_that_lost_events_is_marked() -> None:
+    for path in sorted((GOLDEN / "v1").glob("*.cap")):
+        if path.stem in ("empty", "refused-feature", "refused-version"):
+            continue
+        document = Document(str(path))
+        marked = [number for number in document.calls() if plain(call_line(document.call(number), 60)).startswith("▒")]
+        if document.whole:
+            assert marked == [], path
+        if path.stem == "damaged-body":
+            assert marked == [2]
+
+
 def test_rows_move_to_the_nearest_and_stop_at_the_ends() -> None:
     rows = KeyRows([4, 6, 10])
     assert (rows.move(4, 1), rows.move(4, 9), rows.move(10, -1), rows.move(5, 1), rows.move(5, 0)) == (6, 10, 6, 6, 6)

@@ -37,7 +37,7 @@ MARKS: Final = {
     "passed": "=",
     "next": "►",
     "break": "●",
-    "damage": "✗",
+    "damage": "▒",
     "gap": "!",
     "error": "✗",
     "": " ",
@@ -148,6 +148,7 @@ def call_line(info: CallInfo, columns: int, *, mark: str = "", known: bool = Tru
     """The row of a call: number, mark, method and what it is about (`label`), how it ended, and where there is room
     events and duration."""
     sign, role = call_end(info)
+    mark = mark or ("damage" if info.hole else "")
     shown = MARKS[mark] if mark else sign
     line: Line = [(f"{shown} ", "error" if mark in ("divergence", "damage", "gap") else role)]
     line.append((f"#{info.call:<3} ", call_role(info.call)))

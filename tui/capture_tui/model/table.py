@@ -34,7 +34,7 @@ _MOST: Final = (1 << 64) - 1
 @dataclass(slots=True)
 class CallInfo:
     """A call as a scan knows it. `key` is of its opening, 0 where that is lost; `ended` by a `code`, or `why` it was
-    cancelled; `rows` are the first and the last of its rows in the table."""
+    cancelled; `hole`: events of it are missing, and no gap says so; `first` and `last` of its rows in the table."""
 
     call: int
     method: str = "?"
@@ -49,6 +49,7 @@ class CallInfo:
     code: int | None = None
     why: str | None = None
     gap: bool = False
+    hole: bool = False
     first: int = _NO_ROW
     last: int = _NO_ROW
 
@@ -117,12 +118,14 @@ class FrameTable:
             call = self.by_call[record.call] = CallInfo(record.call, start_ns=record.time_ns, first=row)
         else:
             self.nexts[call.last] = row
+        call.hole |= call.events == 0 and not isinstance(record, Call)
         call.last = row
         call.events += 1
         call.end_ns = max(call.end_ns, record.time_ns)
         match record:
-            case Message(direction=direction):
+            case Message(direction=direction, index=index):
                 call.size += size
+                call.hole |= not call.gap and index != (call.requests if direction == REQUEST else call.responses)
                 call.requests += direction == REQUEST
                 call.responses += direction != REQUEST
             case Call():
