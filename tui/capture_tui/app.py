@@ -235,7 +235,7 @@ class Viewer(App[str]):
         document, pane = self.document, self.frames
         self.query_one("#heading", Static).update(self.painted(view.heading(document)))
         line: Line = [
-            (f"frame {seq_of(pane.key):,}", "strong"),
+            (f"{'damage after ' if pane.key % 2 else ''}frame {seq_of(pane.key):,}", "strong"),
             (f" · row {pane.rows.slot(pane.key) + 1:,} of {pane.rows.size:,}", "dim"),
         ]
         if self.call is not None:
@@ -632,10 +632,9 @@ class Viewer(App[str]):
             ns = round(float(word.removesuffix("s")) * 1e9)
         except (ValueError, OverflowError):
             raise BadSearch(f"{text!r} is neither the number of a frame nor a time such as 1.5s") from None
-        table = self.document.table
-        at = next((row for row in range(len(table)) if table.times[row] >= ns), len(table) - 1)
-        if at >= 0:
-            self.show_key(table.keys[at])
+        key = self.document.at_time(ns)
+        if key is not None:
+            self.show_key(key)
 
     def _note(self, text: str) -> None:
         self._put_note(text.strip() or None)

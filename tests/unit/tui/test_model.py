@@ -92,6 +92,22 @@ def test_an_indexed_capture_shows_the_same_frames_before_and_after_its_scan() ->
     assert rows.move(after[-1], -3) == after[-4]
 
 
+@pytest.mark.parametrize("scanned", [False, True])
+def test_a_time_is_found_by_the_index_and_after_the_scan(scanned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("capture_tui.model.document.SMALL", 0)
+    for path in (GOLDEN / "v1" / "packed-long.cap", GOLDEN / "v1" / "long.cap", SESSION):
+        document = Document(str(path))
+        whole = Document(str(path))
+        whole.scan()
+        if scanned:
+            document.scan()
+        assert document.scanned is scanned
+        table = whole.table
+        for ns in (0, *(time + by for time in table.times[:: max(1, len(table) // 20)] for by in (-1, 0, 1)), 1 << 62):
+            first = next((row for row in range(len(table)) if table.times[row] >= ns), len(table) - 1)
+            assert document.at_time(ns) == table.keys[first], ns
+
+
 def test_a_pipe_is_refused_with_a_sentence(tmp_path: Path) -> None:
     import os
     import threading

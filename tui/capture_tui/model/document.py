@@ -33,6 +33,7 @@ _PAGE: Final = 64  # records that are read at once
 _KEPT: Final = 1_024  # frames that are remembered,
 _KEPT_BYTES: Final = 32 << 20  # and bytes of their payloads
 _ATTEMPTS: Final = 10_000  # records that are passed over in search of a frame
+_LATEST: Final = 1 << 64
 _TICK: Final = 0.1  # seconds between two looks at a file that grows
 
 
@@ -132,6 +133,22 @@ class Document:
         if self.indexed and not self.scanned:
             return NumberRows(self._last_seq(), self._next_frame)
         return KeyRows(self.table.keys)
+
+    def at_time(self, ns: int) -> Key | None:
+        """The first frame that is not before a time, in ns since the capture's time 0; the last one where all are."""
+        rows = self.all_rows()
+
+        def time_at(slot: int) -> int:
+            if isinstance(rows, KeyRows):
+                return self.table.times[slot]
+            frames = self.glimpses(rows.window(slot, 1))
+            return frames[0].time_ns or 0 if frames and frames[0] is not None else _LATEST
+
+        if not rows.size:
+            return None
+        slot = bisect_left(range(rows.size), ns, key=time_at)
+        found = rows.window(min(slot, rows.size - 1), 1)
+        return found[0] if found else rows.move(key_of(rows.size), 0)
 
     def rows_of(self, call: int) -> Rows:
         """The frames of a call, as far as they are known."""

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from cel import compile as compile_cel
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from capture_recorder.capfile.records import DIRECTIONS, Status
@@ -40,6 +39,8 @@ class Filter:
         self.expression = expression.strip()
         if len(self.expression) > LONGEST:
             raise BadFilter(f"a filter has at most {LONGEST:,} characters")
+        from cel import compile as compile_cel  # noqa: PLC0415 - costs a tenth of a second, and most do not filter
+
         try:
             self._program = compile_cel(self.expression)
         except Exception as error:
