@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Iterator
@@ -140,7 +141,7 @@ def _fail(text: str) -> NoReturn:
 
 
 def _show(document: Document, place: Any, given: dict[str, Any]) -> None:
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if "TEXTUAL_DRIVER" not in os.environ and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise click.UsageError("the viewer needs a terminal; --print shows the capture without one")
     from .app import Viewer  # noqa: PLC0415 - --print and --help do not wait for Textual
 
@@ -155,12 +156,14 @@ def _show(document: Document, place: Any, given: dict[str, Any]) -> None:
 
 def _serve(port: int) -> None:
     try:
-        from textual_serve.server import Server  # noqa: PLC0415 - an extra
+        from .web import Door  # noqa: PLC0415 - an extra
     except ImportError:
         _fail("--web needs textual-serve: pip install 'capture-replay[web]'")
     words = [word for word in sys.argv[1:] if word != "--web"]
-    command = shlex.join([sys.executable, "-m", "capture_tui", *words])
-    Server(command, host="127.0.0.1", port=port, title="capture-view").serve()
+    try:
+        Door(shlex.join([sys.executable, "-m", "capture_tui", *words]), port).serve()
+    except OSError as error:
+        _fail(f"cannot serve on port {port}: {(error.strerror or str(error)).lower()}; --port takes another")
 
 
 # --- without a terminal -----------------------------------------------------------------------------------------------
