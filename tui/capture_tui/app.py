@@ -256,6 +256,9 @@ class Viewer(App[str]):
 
     @on(Pane.Moved, "#frames")
     def _frame_moved(self) -> None:
+        rows = self.frames.rows
+        if self.following and self.document.live and self.frames.key != rows.move(0, rows.size):
+            self.following = False  # who looks at something else is not to be taken away from it
         self.show_frame()
         self.show_status()
 

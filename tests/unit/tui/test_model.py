@@ -159,10 +159,23 @@ def test_rows_by_number_move_as_those_by_key(frames: tuple[int, ...]) -> None:
 
     by_key, by_number = KeyRows([key_of(seq) for seq in frames]), NumberRows(10, next_frame)
     for seq in (0, *frames, 10):
-        for by in range(-5, 6):
+        for by in (-50, *range(-5, 6), 50):
             if seq in frames or by == 0 or (seq == 0) == (by < 0):
                 assert by_number.move(key_of(seq), by) == by_key.move(key_of(seq), by), (seq, by)
     assert by_number.window(0, 10) == by_key.window(0, 10)
+
+
+def test_the_ends_of_a_long_capture_are_one_step_away() -> None:
+    asked: list[int] = []
+
+    def next_frame(seq: int, step: int) -> int | None:
+        asked.append(seq)
+        return seq if 1 <= seq <= 1_000_000 else None
+
+    rows = NumberRows(1_000_000, next_frame)
+    assert rows.move(key_of(3), 1_000_000) == key_of(1_000_000)
+    assert rows.move(key_of(999_999), -1_000_000) == key_of(1)
+    assert len(asked) < 20
 
 
 # --- the tree and the bytes -------------------------------------------------------------------------------------------

@@ -112,6 +112,9 @@ class NumberRows:
         step = 1 if by > 0 else -1
         at = max(1, min(seq_of(key), self._last))  # record numbers begin with 1
         found = self._next(at, 1) if not by or self._next(at, 1) == at else None
+        if abs(by) >= self._last:  # to an end: not all the way there
+            by, found = (1 if by > 0 else -1), None
+            at = self._last if by > 0 else 1
         for _ in range(abs(by)):
             further = self._next(at + step, step)
             if further is None:
