@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import IO, Final
 
 from rich.console import Console, ConsoleDimensions
@@ -38,3 +40,42 @@ def print_table(out: Console, table: Table) -> None:
 def folded(text: str, width: int) -> list[str]:
     """The text in lines of at most `width` characters, where words allow it; one line at least."""
     return textwrap.wrap(text, max(width, 20), break_on_hyphens=False, break_long_words=False) or [""]
+
+
+def discard_output() -> None:
+    """What is still in the buffer goes nowhere, so that Python does not fail at it once more when it ends."""
+    try:
+        fd = sys.stdout.fileno()
+    except (OSError, ValueError, AttributeError):  # no file behind it
+        return
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, fd)
+    os.close(devnull)
+
+
+@contextmanager
+def output_to_the_end(name: str, *, failed: int, cut_off: int) -> Iterator[None]:
+    """Around a command that writes to standard output. Where that cannot be written, one sentence says so and the exit
+    status is `failed`; where its reader has gone, nothing is said and it is `cut_off`."""
+    stream = sys.stdout
+    try:
+        try:
+            yield
+        except SystemExit as end:
+            # rich's way of saying it; and click's, which then stands between us and the stream
+            if isinstance(end.__context__, BrokenPipeError) or sys.stdout is not stream:
+                sys.stdout = stream
+                raise BrokenPipeError from None
+            sys.stdout.flush()
+            raise
+        sys.stdout.flush()
+    except BrokenPipeError:
+        discard_output()
+        sys.exit(cut_off)
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        discard_output()
+        with suppress(OSError):  # nobody can be told
+            sys.stderr.write(f"{name}: the output cannot be written: {(error.strerror or str(error)).lower()}\n")
+        sys.exit(failed)

@@ -18,7 +18,7 @@ from capture_tui.model.document import Document
 from capture_tui.model.frame import key_of, seq_of
 from capture_tui.model.notes import Notes
 from capture_tui.model.paint import plain
-from capture_tui.panes import HexPane, TextPane, TreePane
+from capture_tui.panes import HexPane, TabRow, TextPane, TreePane
 from capture_tui.screens import Choice, Lines
 from helpers.processes import BIN, HELPERS
 from helpers.viewer import SESSION, drive, keys, lines, rows, type_in, until
@@ -372,6 +372,62 @@ def test_the_screen_is_whole_at_every_width() -> None:
             await pilot.pause()
             assert app.frames.scrollable_content_region.width > 15
             assert app.query_one(TreePane).scrollable_content_region.height > 0 or height < 12
+
+    drive(talk)
+
+
+def test_the_mouse_selects_rows_tabs_fields_and_bytes() -> None:
+    async def talk(app: Viewer, pilot: Pilot[Any]) -> None:
+        await pilot.click("#frames", offset=(20, 4))  # the border is row 0
+        await pilot.pause()
+        assert app.frames.key == app.frames.keys()[3]
+        await pilot.click("#calls", offset=(5, 3))
+        await pilot.pause()
+        assert app.call == app.document.calls()[1]
+        await pilot.click("#frames", offset=(20, 2))
+        await pilot.pause()
+        frame = app.frame
+        assert frame is not None
+        assert frame.message is not None
+        tree, hexed = app.query_one(TreePane), app.query_one(HexPane)
+        await pilot.click("#decoded", offset=(8, 1 + len(tree.notice) + 1))
+        await pilot.pause()
+        assert tree.node is not None
+        inner = tree.node
+        assert inner.depth == 1
+        count = tree.count()
+        await pilot.click("#decoded", offset=(0, 1 + len(tree.notice)))  # the triangle of the message around it
+        await pilot.pause()
+        closed = tree.count()
+        assert closed < count
+        await pilot.click("#decoded", offset=(0, 1 + len(tree.notice)))
+        await pilot.pause()
+        assert tree.count() > closed
+        words = f" {'1 Decoded'}  "
+        await pilot.click("#tabs", offset=(len(words) + 4, 0))
+        await pilot.pause()
+        assert app.query_one("#hex").is_on_screen
+        await pilot.click("#hex", offset=(10 + 3 * 3, 1))  # the fourth byte of the first row
+        await pilot.pause()
+        assert hexed.at == 3
+        assert hexed.span[0] <= 3 < hexed.span[1]
+        await pilot.click("#frames", offset=(20, 5))
+        await pilot.pause()
+        await pilot.click("#frames", offset=(20, 5))  # a second click goes into its detail
+        await pilot.pause()
+        assert app.focused is hexed
+
+    drive(talk)
+
+
+def test_every_size_has_its_titles_whole() -> None:
+    async def talk(app: Viewer, pilot: Pilot[Any]) -> None:
+        for width in (80, 100, 120, 170, 200, 220, 240):
+            await pilot.resize_terminal(width, 30)
+            await pilot.pause()
+            row = app.query_one("#tabs", TabRow)
+            assert row.render().cell_len <= row.content_size.width + 1
+            assert row.render().plain.rstrip().endswith(("5 Diff", "5 Difference"))
 
     drive(talk)
 

@@ -1,5 +1,5 @@
 """`python -m capture_tui` is `capture-view`."""
 
-from .cli import run
+from .cli import main
 
-run()
+main()

@@ -12,6 +12,7 @@ import click
 
 from capture_recorder.capfile import CaptureError
 from capture_recorder.capfile.decoder import CLEAN
+from capture_recorder.terminal import output_to_the_end
 from capture_recorder.text import printable
 from capture_replayer.api import places_of
 from capture_replayer.cli.options import SETTINGS, CaptureFile, Sectioned, tls_from, tls_options, where
@@ -25,7 +26,7 @@ from .model.filters import BadFilter, Filter
 from .model.frame import Frame, key_of
 from .model.hexdump import columns_for, hex_line
 from .model.listing import call_line, frame_line, ladder_line, time_text
-from .model.paint import Line, plain, safe
+from .model.paint import Line, cut, plain, safe
 from .model.rows import Rows
 
 FAILED, DAMAGED = 1, 3
@@ -103,7 +104,7 @@ def _version() -> str:
 @click.option("--web", is_flag=True, help="Serve the viewer to a browser on this machine (needs textual-serve).")
 @click.option("--port", type=click.IntRange(1, 65535), default=_PORT, show_default=True, help="Of --web.")
 @click.version_option(_version(), prog_name="capture-view")
-def main(file: str, **given: Any) -> None:
+def command(file: str, **given: Any) -> None:
     """Step through the capture FILE: its calls, its frames, each message decoded and in bytes.
 
     With --target or --spawn the requests can be sent again one by one, each answer beside the recorded one.
@@ -122,9 +123,13 @@ def main(file: str, **given: Any) -> None:
             raise click.UsageError(str(error)) from None
     try:
         document = Document(file)
+        if given["as_text"] and not document.scanned:
+            document.scan()
     except (CaptureError, IsAPipe) as error:
         _fail(str(error))
     try:
+        if given["call"] and document.scanned and given["call"] not in document.calls():
+            _fail(f"{file}: there is no call {given['call']} in it; --print --view calls lists its calls")
         if given["as_text"]:
             _print(document, given)
         else:
@@ -170,11 +175,13 @@ def _serve(port: int) -> None:
 
 
 def _print(document: Document, given: dict[str, Any]) -> None:
-    if not document.scanned:
-        document.scan()
-    lines = _detail(document, given) if given["frame"] else _view(document, given)
+    lines = (
+        map(safe, _detail(document, given))
+        if given["frame"]
+        else (cut(line, given["width"]) for line in _view(document, given))
+    )
     for line in lines:
-        click.echo(plain(safe(line)).rstrip())
+        click.echo(plain(line).rstrip())
     sys.exit(0 if document.condition == CLEAN else DAMAGED)
 
 
@@ -210,7 +217,7 @@ def _hex(frame: Frame, width: int) -> Iterator[Line]:
 def _view(document: Document, given: dict[str, Any]) -> Iterator[Line]:
     width, what = given["width"], given["what"]
     if what == "calls":
-        for call in document.calls():
+        for call in document.calls() if given["call"] is None else [given["call"]]:
             yield call_line(document.call(call), width, label=document.label(call))
         return
     if what == "stats":
@@ -236,6 +243,7 @@ def _view(document: Document, given: dict[str, Any]) -> Iterator[Line]:
                 yield frame_line(frame, known, width, time=time, with_call=given["call"] is None)
 
 
-def run() -> None:
-    """For `python -m capture_tui`."""
-    main(prog_name="capture-view")
+def main() -> None:
+    """The console script."""
+    with output_to_the_end("capture-view", failed=FAILED, cut_off=0):
+        command(prog_name="capture-view")

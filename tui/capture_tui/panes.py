@@ -154,10 +154,11 @@ class Pane(ScrollView, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """The row under the mouse."""
-        row = event.y + round(self.scroll_offset.y)
-        if 0 <= row < self.count():
+        at = event.get_content_offset(self)
+        row = -1 if at is None else at.y + round(self.scroll_offset.y)
+        if at is not None and 0 <= row < self.count():
             again = row == self.cursor_row()
-            self.clicked(row, event.x)
+            self.clicked(row, at.x)
             if event.chain == 2 or (again and event.chain == 1 and self.has_focus):
                 self.post_message(self.Chosen(self))
 
@@ -586,21 +587,20 @@ class TabRow(Widget):
     def _words(self) -> list[str]:
         long, short = ([f" {number} {title} " for number, title in enumerate(titles, 1)]
                        for titles in (self._titles, self._short))  # fmt: skip
-        return long if len(" ".join(long)) <= self.content_size.width else short
+        return long if len("".join(long)) <= self.content_size.width else short
 
     def render(self) -> Text:
         """See Textual."""
         text = Text(no_wrap=True, overflow="ellipsis", end="")
         for index, words in enumerate(self._words()):
             text.append(words, "reverse bold" if index == self.open else "")
-            text.append(" ")
         return text
 
     def on_click(self, event: events.Click) -> None:
         """The tab whose title is there."""
-        at = self.gutter.left
+        at, end = event.get_content_offset(self), 0
         for index, words in enumerate(self._words()):
-            at += len(words) + 1
-            if event.x < at:
+            end += len(words)
+            if at is not None and at.x < end:
                 self.post_message(self.Picked(index))
                 return

@@ -35,7 +35,7 @@ from ..capfile.decoder import CLEAN
 from ..capfile.framing import MAGIC
 from ..capfile.output import Output, PartFile, Pipe, own_part
 from ..capfile.records import Gap, Metadata, Redacted
-from ..terminal import console
+from ..terminal import console, discard_output
 from ..text import printable
 
 _NO_PROGRESS: Final = 64 * 1024 * 1024  # bytes that are read in less than a second
@@ -122,17 +122,6 @@ def _end(number: int, _frame: object) -> NoReturn:
 def _fail(sentence: str) -> int:
     say(sentence)
     return FAILED
-
-
-def discard_output() -> None:
-    """What is still in the buffer goes nowhere, so that Python does not fail at it once more when it ends."""
-    try:
-        fd = sys.stdout.fileno()
-    except (OSError, ValueError):  # no file behind it
-        return
-    devnull = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(devnull, fd)
-    os.close(devnull)
 
 
 def version() -> str:

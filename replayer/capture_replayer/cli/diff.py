@@ -8,8 +8,8 @@ from functools import partial
 import click
 
 from capture_recorder.capfile import CaptureError
-from capture_recorder.cli.common import OK, as_line, discard_output, opened, progress, say
-from capture_recorder.terminal import console
+from capture_recorder.cli.common import OK, as_line, opened, progress, say
+from capture_recorder.terminal import console, discard_output
 from capture_recorder.text import printable
 
 from ..diff import diff as compared

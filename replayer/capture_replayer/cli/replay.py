@@ -244,6 +244,8 @@ def replay(
     except (BadRules, ValueError, CaptureError) as error:
         raise click.UsageError(str(error)) from None
     except OSError as error:
+        if error.filename is None:  # standard output's
+            raise
         raise click.UsageError(f"cannot use {error.filename}: {(error.strerror or str(error)).lower()}") from error
     summary(done.results, done.unused, done.seconds, report)
     written = _write(done, json_file, junit, words)

@@ -25,6 +25,7 @@ _DEPTH: Final = 40
 NAMES: Final = (
     "call", "method", "direction", "size", "time", "status", "event", "error", "index", "seq", "failed", "message",
 )  # fmt: skip
+_COMPLAINT: Final = re.compile(r"ERROR: <input>:\d+:(\d+): (.+?)(?= expecting |ERROR: |\| |$)")
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -84,8 +85,10 @@ class Filter:
 
 
 def _reason(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0][:200] if lines else type(error).__name__
+    """The library's first complaint, and where it is, without the list of all that could have stood there."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    found = _COMPLAINT.search(text)
+    return f"character {found[1]}: {found[2].strip()[0].lower()}{found[2].strip()[1:160]}" if found else text[:200]
 
 
 def _fields(message: Any, names: frozenset[str], depth: int) -> dict[str, Any]:
