@@ -124,12 +124,12 @@ def _divergence(divergence: Divergence, words: Words) -> Table:
     )
     row("led to by", cause if divergence.cause else None)
     row("checksums", divergence.note or None)
-    row("stalled", _stall(divergence.stall) if divergence.stall is not None else None)
+    row("stalled", stall_text(divergence.stall) if divergence.stall is not None else None)
     row("looks like", Text(printable(divergence.hint), style="yellow") if divergence.hint else None)
     return table
 
 
-def _stall(stall: Stall) -> str:
+def stall_text(stall: Stall) -> str:
     """What was waited for, since when, and what came instead."""
     came = ", ".join(f"{_count(n, 'answer')} of call {call}" for call, n in stall.meanwhile[:_CALLS])
     if len(stall.meanwhile) > _CALLS:

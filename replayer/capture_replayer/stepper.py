@@ -19,6 +19,7 @@ from .client import TargetUnreachable
 from .clock import ClockUnavailable
 from .compare import Answer, HeadersCame, MessageCame, difference
 from .engine import Options
+from .explain import Divergence
 from .judge import RulesJudge
 from .place import Place, Visit
 from .plan import Do, Expect, Step
@@ -63,7 +64,6 @@ class Stepper:
         self.diverged: list[int] = []  # recorded events whose answers are not accepted, as far as is known
         self.result: Result | None = None
         self.error: str | None = None
-        self.output: tuple[str, ...] = ()
         self._file, self._place, self._calls = file, place, calls
         self._options, self._rules, self._allow_torn = options or Options(), rules or Rules(), allow_torn
         self._changed = changed
@@ -79,6 +79,27 @@ class Stepper:
         self._methods: dict[int, str] = {}
         self._headers: dict[int, Expect] = {}
         self._headers_came: dict[int, Answer] = {}
+        self._visit: Visit | None = None
+        self._said: tuple[str, ...] = ()  # by a server that did not start
+
+    @property
+    def died(self) -> str | None:
+        """How a spawned server ended by itself, as a clause."""
+        server = None if self._visit is None else self._visit.server
+        return self.result.died if self.result is not None else None if server is None else server.ending()
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        """The last lines that such a server printed."""
+        if self.result is not None:
+            return self.result.output
+        server = None if self._visit is None else self._visit.server
+        return server.output if server is not None and self.died else self._said
+
+    def divergence(self, seq: int) -> Divergence | None:
+        """What the verdict says of a recorded event, once there is one."""
+        found = () if self.result is None else self.result.divergences
+        return next((divergence for divergence in found if divergence.event == seq), None)
 
     @property
     def awaited(self) -> Expect | None:
@@ -121,6 +142,7 @@ class Stepper:
         """Begin again against a fresh server, and run to just before event `before` (the first one, if None)."""
         await self.close()
         self.state, self.next, self.result, self.error = "idle", None, None, None
+        self._visit, self._said = None, ()
         self.sent, self.answers, self.diverged = [], {}, []
         self._expected.clear()
         self._came.clear()
@@ -164,7 +186,7 @@ class Stepper:
             capture = Prepared(self._file, reader, found, self._calls)
             self._judge = RulesJudge(self._rules, lambda: found.schemas)
             start_ns = found.meta.created_ns if found.meta is not None else 0
-            visit = await self._stack.enter_async_context(self._place.visit(start_ns))
+            self._visit = visit = await self._stack.enter_async_context(self._place.visit(start_ns))
             self.state = "running"
             options = self._options
             if (clock := visit.clock) is not None:
@@ -173,12 +195,11 @@ class Stepper:
                 capture, visit.client, options=options, rules=self._rules, observer=self, gate=self._gate
             )
             self.result = await _with_death(result, visit)
-            self.output = self.result.output
             self.diverged = sorted({*self.diverged, *(found.event for found in result.divergences)})
             self.state, self.next = "over", None
         except _FAILURES as error:
             self.state, self.error = "lost", str(error)
-            self.output = getattr(error, "output", ())
+            self._said = getattr(error, "output", ())
         finally:
             self._stands.set()
             self._changed()

@@ -118,7 +118,11 @@ def test_a_stall_ends_it_with_what_was_awaited(odd_capture: Path) -> None:
         await stepper.run_to(1 << 60)
         assert stepper.state == "over"
         assert stepper.result is not None
-        assert [divergence.stall for divergence in stepper.result.divergences if divergence.stall is not None]
+        found = stepper.divergence(9)
+        assert found is not None
+        assert found.stall is not None
+        assert found.stall.event == 9
+        assert stepper.divergence(5) is None
 
     step_through(odd_capture, talk, odd_command("hang"), timeout=0.5)
 
@@ -144,6 +148,22 @@ def test_a_server_that_dies_is_told(odd_capture: Path) -> None:
         assert stepper.result is not None
         assert stepper.result.died == "was killed by SIGKILL"
         assert "about to die: the disk of the moon is full" in stepper.output
+
+    step_through(odd_capture, talk, odd_command("die"))
+
+
+def test_a_death_is_known_before_the_end(odd_capture: Path) -> None:
+    async def talk(stepper: Stepper) -> None:
+        assert stepper.died is None
+        await stepper.run()
+        assert stepper.state == "standing"
+        while stepper.died is None:  # the connection breaks before the process is gone
+            await asyncio.sleep(0.01)
+        assert stepper.died == "was killed by SIGKILL"
+        assert "about to die: the disk of the moon is full" in stepper.output
+        await stepper.restart()
+        assert stepper.died is None
+        assert stepper.output == ()
 
     step_through(odd_capture, talk, odd_command("die"))
 

@@ -28,6 +28,7 @@ from capture_replayer.compare import MessageCame
 from capture_replayer.engine import TIMEOUT, Options
 from capture_replayer.explain import describe
 from capture_replayer.place import Place
+from capture_replayer.report import stall_text
 from capture_replayer.stepper import Stepper
 
 from . import view
@@ -336,6 +337,9 @@ class Viewer(App[str]):
         if name == "metadata":
             return list(metadata_lines(self.document, frame))
         paired = self.stepper.answers.get(frame.seq) if self.stepper is not None and self._against_replay else None
+        missed = None if self.stepper is None else self.stepper.divergence(frame.seq)
+        if paired is None and missed is not None and self._against_replay:
+            return view.missed(missed)
         if paired is None:
             return view.difference(self.document, frame, None, columns)
         if frame.message is not None and isinstance(paired.answer, MessageCame):
@@ -921,9 +925,11 @@ class Viewer(App[str]):
         if stepper.diverged:
             line.append((f"  ≠ event {', '.join(map(str, sorted(stepper.diverged)[:5]))}", "error"))
         lines = [self.painted(line)]
-        result = stepper.result
-        if result is not None and result.died:
-            lines.append(self.painted([(f"✗ the server died: {clean(result.died, 200)}", "error")]))
+        stalled = next((found for found in getattr(stepper.result, "divergences", ()) if found.stall is not None), None)
+        if stalled is not None and stalled.stall is not None:
+            lines.append(self.painted([(f"  event {stalled.event}: {stall_text(stalled.stall)}", "warn")]))
+        if stepper.died:
+            lines.append(self.painted([(f"✗ the server {clean(stepper.died, 200)}; u begins again", "error")]))
         lines += [self.painted([(f"  server: {clean(text, 300)}", "dim")]) for text in stepper.output[-2:]]
         panel.update(Text("\n").join(lines))
         self.refresh_marks()

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from capture_recorder.text import counted, human_size
+from capture_replayer.explain import Divergence
+from capture_replayer.report import stall_text
 
 from .model.checks import check_lines
 from .model.detail import metadata_lines
@@ -126,3 +128,23 @@ def heading(document: Document) -> Line:
             (f"  {clean(document.meta.side, 20)}'s side, {clean(document.meta.program, 60)}".rstrip(", "), "dim")
         )
     return line
+
+
+def missed(divergence: Divergence) -> list[Line]:
+    """What a replay says of a recorded event that nothing came for, or something that cannot be set beside it."""
+    instead = f"nothing: the call ended with {divergence.ended}" if divergence.ended else "nothing"
+    lines: list[Line] = [
+        [(f"≠ {divergence.verdict}", "error")],
+        [("− recorded  ", "error"), (clean(divergence.expected or "nothing", 400), "text")],
+        [("+ replayed  ", "good"), (clean(divergence.actual or instead, 400), "text")],
+        [],
+    ]
+    if divergence.cause:
+        lines.append(
+            [("  led to by  ", "dim"), (f"event {divergence.cause}: {clean(divergence.cause_text, 200)}", "text")]
+        )
+    if divergence.stall is not None:
+        lines.append([("  stalled    ", "dim"), (stall_text(divergence.stall), "warn")])
+    if divergence.hint:
+        lines.append([("  looks like ", "dim"), (clean(divergence.hint, 400), "warn")])
+    return lines
