@@ -18,7 +18,7 @@ from capture_tui.model.document import Document
 from capture_tui.model.frame import key_of, seq_of
 from capture_tui.model.notes import Notes
 from capture_tui.model.paint import plain
-from capture_tui.panes import HexPane, TabRow, TextPane, TreePane
+from capture_tui.panes import HexPane, Pane, TabRow, TextPane, TreePane
 from capture_tui.screens import Choice, Lines
 from helpers.processes import BIN, HELPERS
 from helpers.viewer import SESSION, drive, keys, lines, rows, type_in, until
@@ -46,6 +46,27 @@ def test_moving_paging_and_the_ends() -> None:
         assert app.frames.key > third
         await keys(app, pilot, "home")
         assert app.frames.key == first
+
+    drive(talk, size=(80, 24))
+
+
+def test_every_other_key_for_a_move_does_the_same() -> None:
+    """Of each binding with several keys: from the same place, each leads to the same place."""
+
+    async def talk(app: Viewer, pilot: Pilot[Any]) -> None:
+        for name, start in (("frames", "end"), ("decoded", "home"), ("hex", "home")):
+            if name != "frames":
+                await keys(app, pilot, "1" if name == "decoded" else "2")
+            pane = app.query_one(f"#{name}", Pane)
+            for binding in (Pane if name == "frames" else type(pane)).BINDINGS:
+                assert isinstance(binding, Binding)
+                seen = set()
+                for key in binding.key.split(","):
+                    pane.focus()
+                    await pilot.press(start, "up", key)
+                    await pilot.pause()
+                    seen.add((pane.cursor_row(), pane.count(), getattr(pane, "at", None)))
+                assert len(seen) == 1, (name, binding.key, seen)
 
     drive(talk, size=(80, 24))
 
