@@ -171,6 +171,59 @@ def test_errors_searches_and_filters() -> None:
     drive(talk)
 
 
+def test_a_newcomers_ways_lead_somewhere() -> None:
+    """What somebody tried who knew nothing of the program, and what hindered them."""
+
+    async def talk(app: Viewer, pilot: Pilot[Any]) -> None:
+        await until(pilot, lambda: app.document.errors.total() > 0)
+        heading = str(app.query_one("#heading", Static).content)
+        assert "✓ clean file" in heading
+        assert f"✗ {app.document.errors.total()} errors" in heading
+        assert any("✗6" in "".join(text for text, _ in app.calls.line(row, 34)) for row in range(app.calls.count()))
+        await keys(app, pilot, "e", "2", "tab", "down", "right")
+        title = str(app.query_one(HexPane).border_title)
+        assert title.startswith("byte 0x")
+        assert "PAYLOAD_CORRUPT" in title
+        error = app.frame
+        assert error is not None
+        await keys(app, pilot, "r")  # the request that led to it
+        assert app.frame is not None
+        assert (app.frame.direction, app.frame.call) == (0, error.call)
+        assert str(app.query_one(HexPane).border_title) == "", "of another message"
+        await keys(app, pilot, "r")
+        assert app.frame.key == error.key
+        await keys(app, pilot, "1", *["down"] * 9, "enter")  # a field that has nothing in it: its whole value
+        assert isinstance(app.screen, Lines)
+        await keys(app, pilot, "escape", "a")
+        assert app.call == error.call
+        await keys(app, pilot, "escape")
+        assert app.call is None
+        assert app.frames.key == error.key
+        await type_in(app, pilot, "f", "checksum")
+        assert app.frames.rows.size == 0
+        assert ["nothing here is called checksum" in note.message for note in app._notifications] == [True]
+        await type_in(app, pilot, "f", "error")
+        (note,) = app._notifications  # one at a time
+        assert "gives text, not true or false" in note.message
+        await keys(app, pilot, "escape")
+        assert app.frames.key == error.key, "where it was before the filter"
+
+    drive(talk)
+
+
+def test_help_moves_by_a_row() -> None:
+    async def talk(app: Viewer, pilot: Pilot[Any]) -> None:
+        await keys(app, pilot, "question_mark", "down", "j", "j")
+        pane = app.screen.query_one(TextPane)
+        assert pane.scroll_offset.y == 3
+        await keys(app, pilot, "up", "end")
+        assert pane.scroll_offset.y == pane.max_scroll_y
+        await keys(app, pilot, "q")
+        assert not isinstance(app.screen, Lines)
+
+    drive(talk, size=(80, 24))
+
+
 def test_the_filter_line_completes_names_of_fields() -> None:
     async def talk(app: Viewer, pilot: Pilot[Any]) -> None:
         await pilot.press("f")
@@ -273,6 +326,10 @@ def test_copies_and_files_leave_it(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             assert isinstance(app.screen, Choice)
             await keys(app, pilot, key)
             assert app.clipboard.startswith(text), key
+            if key != "p":  # what is long, or a command, can be read whole
+                assert isinstance(app.screen, Lines)
+                assert text in "".join(lines(app.screen.query_one(TextPane)))
+                await keys(app, pilot, "escape")
         await type_in(app, pilot, "o", "bytes.bin")
         assert Path("bytes.bin").read_bytes() == frame.message.payload
         await type_in(app, pilot, "o", "bytes.bin")  # nothing is written over
@@ -305,7 +362,7 @@ def test_bookmarks_and_notes_are_kept_in_the_capture(tmp_path: Path) -> None:
         await keys(app, pilot, "q")
 
     app = drive(talk, path)
-    assert app.return_value == ""
+    assert app.return_value == f"the notes are in {path}"
     assert sorted(Notes(Document(str(path))).of.values()) == ["", "[red]why?"]
 
 

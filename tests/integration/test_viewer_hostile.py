@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import termios
 import time
@@ -93,7 +94,7 @@ class Terminal:
     """A pty with `capture-view` in it. Everything that it is sent is kept."""
 
     def __init__(self, columns: int, rows: int, *words: str | Path) -> None:
-        self.sent = b""
+        self.sent, self.ended = b"", False
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
             os.environ.update(TERM="xterm-256color", COLORTERM="truecolor", LANG="C.UTF-8")
@@ -113,8 +114,10 @@ class Terminal:
 
     def status(self) -> int:
         """Read to its end; the exit status."""
-        while self._read(60):
-            pass
+        end = time.monotonic() + 60
+        while self._read(1) or not self.ended:
+            if time.monotonic() > end:
+                os.kill(self.pid, signal.SIGKILL)
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
     def _read(self, seconds: float) -> bool:
@@ -123,6 +126,7 @@ class Terminal:
         try:
             data = os.read(self._fd, 1 << 16)
         except OSError:  # Linux: the other end is closed
+            self.ended = True
             return False
         self.sent += data
         return bool(data)
@@ -134,10 +138,11 @@ def test_nothing_of_a_capture_reaches_the_terminal_raw(capture: Path, size: tupl
     terminal = Terminal(*size, capture)
     terminal.read_until("Calls", "row 1 of")
     for press, seen in (
-        ("4", "Request"), ("j", "frame"), ("1j", "row 3"), ("2j", "row 4"), ("5j", "row 5"), ("1j", "row 6"),
+        ("4", "Metadata"), ("j", "frame"), ("1j", "row 3"), ("2j", "row 4"), ("5j", "row 5"), ("1j", "row 6"),
         ("/", "field=value"), ("[red]\r", "[red]x"), ("G", "of"), ("v", "Ladder"),
         ("i", "back"), ("q:", "the number of a frame"), ("6\r", "frame 6"),
-        ("vw", ""), ("m", ""), ("y", "grpcurl"), ("h", ""),
+        ("vw", ""), ("m", ""), ("y", "grpcurl"), ("h", "by way of the terminal"), ("q:", "the number of a frame"),
+        ("5\r", "frame 5"),
     ):  # fmt: skip
         terminal.press(press)
         if seen:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from threading import Event
 from typing import ClassVar, Final
@@ -44,6 +44,7 @@ from .model.notes import Notes
 from .model.paint import Line, clean
 from .model.rows import Rows
 from .model.search import BadSearch, Predicate, failing, find, searcher, select, watch_back
+from .model.tree import Node
 from .panes import CallPane, FramePane, HexPane, Pane, TabRow, TextPane, TreePane, keys_of
 from .screens import Choice, Lines
 
@@ -56,6 +57,9 @@ _COPIES: Final = (
     ("replay", "the capture-replay command for its call"),
     ("grpcurl", "a grpcurl command with the requests of its call so far"),
 )
+_COMMANDS: Final = {"replay": "HOST:PORT stands for your server.", "grpcurl": "HOST:PORT stands for your server."}
+_SHORT: Final = 60  # characters of a copy; of more there is a screen
+_MOST_READ: Final = 20_000  # characters on such a screen
 _PROMPTS: Final = {
     "search": "text, hex: de ad, or field=value",
     "filter": 'such as error == "PAYLOAD_CORRUPT" && size > 100; nothing: all frames',
@@ -99,13 +103,14 @@ class Viewer(App[str]):
         Binding("f", "ask('filter')", "Filter", tooltip="only frames for which an expression holds"),
         Binding("e", "error(1)", "Error", tooltip="the next error or failed checksum"),
         Binding("E", "error(-1)", "the error before", show=False),
+        Binding("r", "partner", "Reply", tooltip="the answer to this request, or the request that led to this answer"),
         Binding("d", "divergence(1)", "the next divergence of a replay", show=False),
         Binding("D", "divergence(-1)", "the divergence before", show=False),
         Binding("x", "damage(1)", "the next damage or gap", show=False),
         Binding("X", "damage(-1)", "the damage or gap before", show=False),
         Binding("w", "watch", "reverse watch: where the field changed last", show=False),
         Binding("colon", "ask('go')", "go to a frame or a time", key_display=":", show=False),
-        Binding("a", "all", "all calls, and back to the one", show=False),
+        Binding("a", "all", "Call", tooltip="the call of this frame alone, and all calls again"),
         Binding("v", "ladder", "Ladder", tooltip="ladder of client and server, and back"),
         Binding("t", "time", "time since the start, or since the frame before", show=False),
         Binding("i", "figures", "statistics", show=False),
@@ -146,6 +151,7 @@ class Viewer(App[str]):
         self.break_if: Filter | None = None
         self.following = document.live
         self._asked = ""
+        self._before_filter: Key = 0
         self._wanted: Predicate | None = None
         self._stop = Event()
         self._busy = ""
@@ -203,6 +209,8 @@ class Viewer(App[str]):
         if not self.document.scanned:
             self.set_timer(_TICK, self.scan)  # the screen comes first: the scan takes its share of the interpreter
             self._timer = self.set_interval(_TICK, self._grown)
+        else:
+            self.count_errors()
 
     @property
     def frames(self) -> FramePane:
@@ -220,7 +228,8 @@ class Viewer(App[str]):
         return self.frames.frame
 
     def say(self, text: str, severity: str = "information") -> None:
-        """A sentence that goes away by itself."""
+        """A sentence that goes away by itself, or for the next one."""
+        self.clear_notifications()
         self.notify(clean(text, 400), severity=severity, markup=False, timeout=6)  # type: ignore[arg-type]
 
     def painted(self, line: Line) -> Text:
@@ -289,7 +298,7 @@ class Viewer(App[str]):
         node = tree.node
         if node is not None:
             pane.mark((node.start, node.end), node.path, move=False)
-            pane.border_title = Content(clean(f"{node.path} {node.value}", 200))
+            pane.border_title = Content(clean(f"byte {pane.at:#x} ({pane.at:,}): {node.path} {node.value}", 200))
 
     @on(TabRow.Picked)
     def _tab_picked(self, event: TabRow.Picked) -> None:
@@ -307,6 +316,7 @@ class Viewer(App[str]):
         name = view.TABS[self._tab]
         if name in ("decoded", "hex"):
             tree = view.tree_of(self.document, frame)
+            tree_pane.border_title = hex_pane.border_title = Content("")
             tree_pane.put(tree, view.notice(self.document, frame, tree))
             descriptor = None if message is None else self.document.schemas.descriptor(frame.method, message.direction)
             hex_pane.put(b"" if message is None else message.payload, descriptor)
@@ -353,7 +363,10 @@ class Viewer(App[str]):
         ]
 
     def show_call(self, call: int | None, key: Key | None = None) -> None:
-        """The frames of a call, or of all."""
+        """The frames of a call, or of all: from where the cursor is, if that is among them."""
+        frame = self.frame
+        if key is None and call is not None and (frame is None or frame.call != call):
+            key = next(iter(self.document.rows_of(call).window(0, 1)), None)
         self.call = call
         self.frames.with_call = call is None
         self._show_rows(key)
@@ -411,6 +424,16 @@ class Viewer(App[str]):
         """Read the file beside everything else."""
         self.document.scan(lambda: self.is_running, follow=self.document.live)
 
+    @work(thread=True, exclusive=True, group="count", description="count")
+    def count_errors(self) -> None:
+        """Look for errors in each call, beside everything else."""
+        if self.document.count_errors(lambda: self.is_running):
+            self.call_from_thread(self._counted)
+
+    def _counted(self) -> None:
+        self.calls.refresh()
+        self.show_status()
+
     def _grown(self) -> None:
         """The scan went on."""
         done = self.document.scanned
@@ -431,6 +454,7 @@ class Viewer(App[str]):
         self.show_status()
         if done:
             self._timer.stop()
+            self.count_errors()
             self.refresh_marks()
             if pane.key == 0:
                 pane.show(self.rows())
@@ -503,7 +527,8 @@ class Viewer(App[str]):
                 self.frames.show(keys_of(found), key)
                 self.show_frame()
                 if not found:
-                    self.say("no frame matches the filter", "warning")
+                    why = wanted.complaint()
+                    self.say(f"no frame matches the filter{f': {why}' if why else ''}", "warning")
             self.show_status()
 
         self.call_from_thread(done)
@@ -518,6 +543,18 @@ class Viewer(App[str]):
     def action_error(self, by: int) -> None:
         """To an error."""
         self._find(failing(self.document), by, "there is no error among these frames")
+
+    def action_partner(self) -> None:
+        """From an answer to the request that led to it, and from a request to its answer."""
+        frame = self.frame
+        if frame is None or frame.direction is None:
+            self.say("an event of a call has a partner; this is none", "warning")
+            return
+        key = self.document.partner(frame)
+        if key is None:
+            self.say("there is nothing of the kind in its call", "warning")
+        else:
+            self.show_key(key)
 
     def action_damage(self, by: int) -> None:
         """To a damage or a gap."""
@@ -568,7 +605,11 @@ class Viewer(App[str]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
         """See Textual. While a line is written, its keys are letters; and Back is offered where there is a way back."""
         if action == "cancel":
-            return bool(self._line_is_open or self._busy or self.screen.maximized is not None or self.filter)
+            return bool(
+                self._line_is_open or self._busy or self.screen.maximized is not None or self.filter or self.call
+            )
+        if action == "step" and self.place is None and not self._line_is_open:
+            return False
         return not (self._line_is_open and action in _KEYS)
 
     @property
@@ -586,6 +627,7 @@ class Viewer(App[str]):
         if what == "note":
             entry.value = self.notes.of.get(seq_of(self.frames.key), "")
         entry.cursor_position = len(entry.value)
+        self.clear_notifications()
         entry.add_class("shown")
         entry.focus()
         self.refresh_bindings()
@@ -618,6 +660,8 @@ class Viewer(App[str]):
             self.screen.minimize()
         elif self.filter is not None:
             self._filter("")
+        elif self.call is not None:
+            self.action_all()
         else:
             self.frames.focus()
 
@@ -626,9 +670,12 @@ class Viewer(App[str]):
         self._find(self._wanted, 1, f"{text!r} is not among these frames")
 
     def _filter(self, text: str) -> None:
+        chosen = Filter(text, self.document) if text.strip() else None
         self._stop.set()
-        self.filter = Filter(text, self.document) if text.strip() else None
-        self._show_rows(self.frames.key)
+        if self.filter is None:
+            self._before_filter = self.frames.key
+        self.filter = chosen
+        self._show_rows(self.frames.key or self._before_filter)
 
     def _go(self, text: str) -> None:
         word = text.strip().lower().removeprefix("@").replace(",", "")
@@ -760,12 +807,7 @@ class Viewer(App[str]):
         payload = b"" if frame.message is None else frame.message.payload
         text: str | None = None
         if what == "field" and node is not None:
-            raw = payload[node.inner : node.end]
-            text = node.value
-            if node.role == "string":
-                text = raw.decode("utf-8", "backslashreplace")
-            elif node.role == "bytes":
-                text = raw.hex()
+            text = _value(node, payload)
         elif what == "path" and node is not None:
             text = node.path
         elif what == "json":
@@ -780,7 +822,31 @@ class Viewer(App[str]):
             self.say(f"there is no {what} to copy here", "warning")
             return
         self.copy_to_clipboard(text)
-        self.say(f"copied: {text}")
+        if "\n" not in text and len(text) <= _SHORT and what not in _COMMANDS:
+            self.say(f"copied, by way of the terminal: {text}")
+            return
+        more = [_COMMANDS[what]] if what in _COMMANDS and self.place is None else []
+        self._read("Copied, by way of the terminal (OSC 52)", text, more)
+
+    def _read(self, title: str, text: str, more: Sequence[str] = ()) -> None:
+        """A text on a screen of its own, with some words below it."""
+        lines: list[Line] = [[(clean(part), "text")] for part in text[:_MOST_READ].split("\n")]
+        if len(text) > _MOST_READ:
+            more = [*more, f"… and {len(text) - _MOST_READ:,} characters more"]
+        told: list[Line] = [[(word, "dim")] for word in more]
+        self.push_screen(Lines(title, [*lines, *([[]] if told else []), *told], 0))
+
+    @on(Pane.Chosen, "#decoded")
+    def _field_chosen(self) -> None:
+        frame, node = self.frame, self.query_one(TreePane).node
+        if (
+            frame is not None
+            and frame.message is not None
+            and node is not None
+            and not node.opens
+            and node.more is None
+        ):
+            self._read(clean(node.path or "value", 200), _value(node, frame.message.payload))
 
     def _save(self, name: str) -> None:
         frame = self.frame
@@ -948,6 +1014,14 @@ class Viewer(App[str]):
         if self.stepper is not None:
             await self.stepper.close()
         self.exit(self.notes.settle())
+
+
+def _value(node: Node, payload: bytes) -> str:
+    """A field's whole value."""
+    raw = payload[node.inner : node.end]
+    if node.role == "string":
+        return raw.decode("utf-8", "backslashreplace")
+    return raw.hex() if node.role == "bytes" else node.value
 
 
 _KEYS: Final = frozenset(

@@ -217,8 +217,9 @@ def _hex(frame: Frame, width: int) -> Iterator[Line]:
 def _view(document: Document, given: dict[str, Any]) -> Iterator[Line]:
     width, what = given["width"], given["what"]
     if what == "calls":
+        document.count_errors()
         for call in document.calls() if given["call"] is None else [given["call"]]:
-            yield call_line(document.call(call), width, label=document.label(call))
+            yield call_line(document.call(call), width, label=document.label(call), errors=document.errors[call])
         return
     if what == "stats":
         from capture_recorder.capfile import Entry  # noqa: PLC0415

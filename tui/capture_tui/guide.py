@@ -10,18 +10,20 @@ from textual.binding import Binding, BindingType
 from .model.filters import NAMES
 from .model.paint import Line
 
-INDENT: Final = 16  # columns of the keys
+INDENT: Final = 20  # columns of the keys
 _HEADINGS: Final = {
-    "Find": ("slash", "n", "N", "f", "e", "E", "d", "D", "x", "X", "w", "colon"),
+    "Find": ("slash", "n", "N", "f", "e", "E", "r", "d", "D", "x", "X", "w", "colon"),
     "Look": ("a", "v", "t", "i", "1", "2", "3", "4", "5", "p", "z", "T", "F"),
     "Replay (with --target or --spawn)": ("s", "c", "u", "b", "B"),
     "Keep": ("m", "M", "apostrophe", "y", "o", "O", "S"),
     "Else": (),
 }
-_SHOWN: Final = {"plus": "+", "minus": "-", "pageup": "page up", "pagedown": "page down"}
+_SHOWN: Final = {"plus": "+", "minus": "-", "pageup": "pgup", "pagedown": "pgdn", "space": "space"}
 _SIGNS: Final = (
     ("→ ←", "from the client, from the server"),
     ("✓ ✗", "as it should be; an error, or a check that failed"),
+    ("✓2", "two tensors in it, whose checksums are right"),
+    ("✓ clean file", "nothing of it is damaged or missing; errors in calls are not its"),
     ("≠ = ►", "in a replay: differs, passed, comes next"),
     ("◆ ● ! ▒", "a bookmark or note, a breakpoint, a gap, damage"),
 )
@@ -57,5 +59,5 @@ def _section(heading: str, rows: Iterable[tuple[str, str]]) -> list[Line]:
 
 
 def _row(binding: Binding) -> tuple[str, str]:
-    keys = binding.key_display or " ".join(_SHOWN.get(key, key) for key in binding.key.split(","))
+    keys = binding.key_display or ", ".join(_SHOWN.get(key, key) for key in binding.key.split(","))
     return keys, binding.tooltip or binding.description

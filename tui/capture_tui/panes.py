@@ -197,6 +197,7 @@ class CallPane(Pane):
             mark=self.marks.get(info.call, ""),
             known=info.events > 0,
             label=self.document.label(info.call),
+            errors=self.document.errors[info.call],
         )
 
     @property
@@ -367,6 +368,28 @@ class TextPane(Pane):
         return self._lines[row]
 
 
+class ReadPane(TextPane):
+    """Lines to be read: the keys move them, not a cursor."""
+
+    def cursor_row(self) -> int:
+        """See `Pane`."""
+        return -1
+
+    def show_cursor(self) -> None:
+        """See `Pane`."""
+
+    def go(self, row: int) -> None:
+        """See `Pane`."""
+        self.scroll_to(y=row, animate=False, force=True, immediate=True)
+
+    def action_move(self, by: int) -> None:
+        """See `Pane`."""
+        self.go(round(self.scroll_offset.y) + by)
+
+    def clicked(self, row: int, _x: int) -> None:
+        """See `Pane`."""
+
+
 class TreePane(Pane):
     """The fields of a message."""
 
@@ -428,10 +451,13 @@ class TreePane(Pane):
             self.call_after_refresh(self.show_cursor)
 
     def key_enter(self) -> None:
-        """Open or close."""
-        if self.tree_ is not None and self.node is not None:
+        """Open or close; of a field that has nothing in it, its whole value is asked for."""
+        node = self.node
+        if self.tree_ is not None and node is not None and (node.opens or node.more is not None):
             self.tree_.toggle(self.cursor - len(self.notice))
             self.reload()
+        elif node is not None:
+            self.post_message(self.Chosen(self))
 
     def action_open(self) -> None:
         """Show what is in the field."""
@@ -517,8 +543,14 @@ class HexPane(Pane):
             roles = roles_of(self.data, self._descriptor, first * wide, (first + height + 1) * wide)
             for index in range(0, len(roles), wide):
                 self._roles[first + index // wide] = roles[index : index + wide]
+        span = (0, 0) if self.span == (0, len(self.data)) else self.span  # all of it lit would be nothing lit
         return hex_line(
-            self.data, at, wide, self._roles[row], selected=self.span, cursor=self.at if self.has_focus else -1
+            self.data,
+            at,
+            wide,
+            self._roles[row],
+            selected=span,
+            cursor=self.at if self.has_focus else -1,
         )
 
     def on_resize(self, event: events.Resize) -> None:

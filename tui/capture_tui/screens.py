@@ -13,7 +13,7 @@ from textual.widgets import Label, OptionList
 from textual.widgets.option_list import Option
 
 from .model.paint import Line
-from .panes import TextPane
+from .panes import ReadPane, TextPane
 
 
 class Lines(ModalScreen[None]):
@@ -28,9 +28,9 @@ class Lines(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         """See Textual."""
-        pane = TextPane(id="lines", indent=self._indent)
+        pane = ReadPane(id="lines", indent=self._indent)
         pane.border_title = self._title
-        pane.border_subtitle = "esc: back"
+        pane.border_subtitle = "↑↓ pgup pgdn · esc: back"
         yield pane
 
     def on_mount(self) -> None:

@@ -115,12 +115,14 @@ def heading(document: Document) -> Line:
     table, condition = document.table, document.condition
     role = {"clean": "good", "torn": "error", "damaged": "error"}.get(condition, "warn")
     sign = {"clean": "✓ ", "torn": "✗ ", "damaged": "✗ "}.get(condition, "… ")
-    line: Line = [(clean(document.name, 60), "strong"), ("  ", "text"), (sign + condition, role)]  # type: ignore[list-item]
+    line: Line = [(clean(document.name, 60), "strong"), ("  ", "text"), (f"{sign}{condition} file", role)]  # type: ignore[list-item]
     if document.scanned and any(info.gap for info in table.by_call.values()):
         line.append(("  ! gaps", "warn"))
     if document.scanned:
         calls = counted(len(table.by_call), "call")
         line.append((f"  {calls}, {counted(len(table), 'frame')}, {human_size(table.size)}", "dim"))
+        if document.errors:
+            line.append((f"  ✗ {counted(document.errors.total(), 'error')}", "error"))
     elif document.reader.size:
         line.append((f"  {min(100, 100 * document.bytes_seen // document.reader.size)} % read", "dim"))
     if document.meta is not None:

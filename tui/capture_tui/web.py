@@ -7,6 +7,7 @@ that only the terminal shows, as Jupyter's does, and neither another host name (
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable
@@ -33,7 +34,18 @@ class Door(Server):
         logging.basicConfig(level="ERROR")
 
     async def on_startup(self, app: web.Application) -> None:  # noqa: ARG002
-        """Say where the page is."""
+        """Say where the page is, once it is there."""
+        self._announcing = asyncio.create_task(self._announce())
+
+    async def _announce(self) -> None:
+        while True:
+            try:
+                _, writer = await asyncio.open_connection(HOST, self.port)
+            except OSError:
+                await asyncio.sleep(0.01)
+                continue
+            writer.close()
+            break
         self.console.print(f"capture-view is at {self.address}", markup=False, highlight=False, soft_wrap=True)
         self.console.print("ctrl+c ends it", highlight=False)
 

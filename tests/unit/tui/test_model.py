@@ -366,6 +366,27 @@ def test_what_is_no_expression_is_refused_with_a_sentence(session: Document, exp
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("size > 1000000", ""),
+        ("chunk.envelope.idempotency_step > 99", ""),
+        ("has(chunk.envelope) && status in ['x']", ""),
+        ('error == "no.such.word"', ""),
+        ("checksum", "nothing here is called checksum"),
+        ("chunk.tensors.exists(one, one == 1)", ""),
+        ("stauts == 'OK'", "nothing here is called stauts"),
+        ("size", "the expression gives a number, not true or false"),
+        ("method", "the expression gives text, not true or false"),
+    ],
+)
+def test_a_filter_that_matches_nothing_says_why(session: Document, expression: str, said: str) -> None:
+    chosen = Filter(expression, session)
+    rows = session.all_rows()
+    assert not any(chosen.matches(frame) for frame in session.items(rows.window(0, rows.size)))
+    assert chosen.complaint() == said
+
+
 def test_field_names_complete_from_the_schema(session: Document) -> None:
     methods = [session.method(call) for call in session.calls()]
     assert "size > 1 && chunk.envelope.idempotency_step" in completions(
@@ -471,7 +492,7 @@ def test_notes_go_into_the_capture_and_nothing_else_changes(tmp_path: Path) -> N
     notes.put(12, "")
     assert Path(f"{path}{SUFFIX}").exists()  # a crash now loses nothing
     assert Notes(Document(str(path))).of == {9: "look here", 12: ""}
-    assert notes.settle() == ""
+    assert notes.settle() == f"the notes are in {path}"
     assert not Path(f"{path}{SUFFIX}").exists()
     after = Document(str(path))
     assert Notes(after).of == {9: "look here", 12: ""}
@@ -481,7 +502,7 @@ def test_notes_go_into_the_capture_and_nothing_else_changes(tmp_path: Path) -> N
         assert verify(reader).clean
     again = Notes(after)
     again.put(12, None)
-    assert again.settle() == ""
+    assert again.settle() == f"the notes are in {path}"
     assert Notes(Document(str(path))).of == {9: "look here"}
 
 
@@ -506,7 +527,7 @@ def test_what_is_no_file_of_notes_is_left_alone(tmp_path: Path, body: bytes) -> 
     notes = Notes(Document(str(path)))
     assert "left alone" in notes.problem
     notes.put(9, "x")
-    assert notes.settle() == ""
+    assert notes.settle() == f"the notes are in {path}"
     assert beside.read_bytes() == body
     assert Notes(Document(str(path))).of == {9: "x"}
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from threading import Lock
@@ -17,7 +17,7 @@ from capture_recorder import lens
 from capture_recorder.capfile import Catalog, Damage, Entry, Unknown, open_capture
 from capture_recorder.capfile.decoder import CLEAN
 from capture_recorder.capfile.reader import Item
-from capture_recorder.capfile.records import EVENT_TYPES, Call, Gap, Message, Meta, Schema
+from capture_recorder.capfile.records import EVENT_TYPES, REQUEST, RESPONSE, Call, Gap, Message, Meta, Schema
 from capture_recorder.capfile.schema import Decoded, SchemaSet
 from capture_recorder.lens import Reading
 
@@ -32,6 +32,7 @@ LARGE: Final = 256 << 10
 _PAGE: Final = 64  # records that are read at once
 _KEPT: Final = 1_024  # frames that are remembered,
 _KEPT_BYTES: Final = 32 << 20  # and bytes of their payloads
+_COUNTED: Final = 20_000  # frames, at the most, in which errors are counted
 _ATTEMPTS: Final = 10_000  # records that are passed over in search of a frame
 _LATEST: Final = 1 << 64
 _TICK: Final = 0.1  # seconds between two looks at a file that grows
@@ -64,6 +65,7 @@ class Document:
         self._readings: OrderedDict[Key, tuple[Decoded, Reading]] = OrderedDict()
         self._openings: dict[int, Call | None] = {}
         self._labels: dict[int, str] = {}
+        self.errors: Counter[int] = Counter()  # of each call; see `count_errors`
         self._lock = Lock()
         self.meta = self._first_meta()
         if self.indexed:
@@ -336,6 +338,20 @@ class Document:
                     self._readings.popitem(last=False)
         return known
 
+    def count_errors(self, goes_on: Callable[[], bool] = lambda: True) -> bool:
+        """Count the errors of each call into `errors`. Whether that was done: not in a long capture."""
+        if not self.scanned or len(self.table) > _COUNTED:
+            return False
+        errors: Counter[int] = Counter()
+        for frame in self.items(self.table.keys):
+            known = self.known(frame)
+            if known is not None and frame.call and is_error(frame, known):
+                errors[frame.call] += 1
+            if not goes_on():
+                return False
+        self.errors = errors
+        return True
+
     def label(self, call: int) -> str:
         """What a call is about, by what the lens says of its first message: a session most of the time."""
         if call not in self._labels:
@@ -347,6 +363,16 @@ class Document:
             fields = () if known is None else known[1].fields
             self._labels[call] = next((value for name, value in fields if name not in ("kind", "credits")), "")
         return self._labels[call]
+
+    def partner(self, frame: Frame) -> Key | None:
+        """Of an answer, the last request event of its call before it; of a request event, the first answer after it."""
+        table, back = self.table, frame.direction != REQUEST
+        rows = table.rows_of(frame.call or 0)
+        at = bisect_left(rows, bisect_left(table.keys, frame.key))
+        for row in reversed(rows[:at]) if back else rows[at + 1 :]:
+            if table.is_event(row) and table.direction(row) == (REQUEST if back else RESPONSE):
+                return table.keys[row]
+        return None
 
     def messages_before(self, frame: Frame, direction: int) -> Iterator[Key]:
         """The messages of its call in a direction that stand before a frame, the last of them first."""

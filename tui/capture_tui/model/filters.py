@@ -25,6 +25,9 @@ _DEPTH: Final = 40
 NAMES: Final = (
     "call", "method", "direction", "size", "time", "status", "event", "error", "index", "seq", "failed", "message",
 )  # fmt: skip
+_WORDS_OF_CEL: Final = frozenset(("true", "false", "null", "in", "google", "type"))
+_TYPES: Final = {"str": "text", "int": "a number", "float": "a number", "bytes": "bytes", "dict": "a message",
+                 "list": "a list"}  # fmt: skip
 _COMPLAINT: Final = re.compile(r"ERROR: <input>:\d+:(\d+): (.+?)(?= expecting |ERROR: |\| |$)")
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -47,6 +50,7 @@ class Filter:
         except Exception as error:
             raise BadFilter(f"not an expression: {_reason(error)}") from error
         self._document = document
+        self._gave: set[str] = set()
         self._names = frozenset(_WORD.findall(re.sub(r"\"[^\"]*\"|'[^']*'", "", self.expression)))
         self._of_frame = self._names & set(NAMES)
         self._decodes = bool(self._names - set(NAMES) | self._names & {"message", "error", "failed"})
@@ -54,9 +58,25 @@ class Filter:
     def matches(self, frame: Frame) -> bool:
         """Whether the frame is one of those."""
         try:
-            return self._program.execute(self._context(frame)) is True
+            found = self._program.execute(self._context(frame))
+            if not isinstance(found, bool):
+                self._gave.add(type(found).__name__)
+            return found is True
         except Exception:  # noqa: BLE001 - a field that is not there (KeyError, RuntimeError), types that do not compare
             return False
+
+    def complaint(self) -> str:
+        """Why nothing may have matched, where that is in the expression; else nothing."""
+        words = re.sub(r"\"[^\"]*\"|'[^']*'", "", self.expression)
+        roots = re.findall(r"(?<![\w.])([A-Za-z_]\w*)(?!\w|\s*\()", words)
+        own = re.findall(r"\(\s*(\w+)\s*,", words)  # as in items.exists(item, item > 1)
+        known = _field_names(self._document) | set(NAMES) | _WORDS_OF_CEL | set(own)
+        strange = [word for word in dict.fromkeys(roots) if word not in known]
+        if strange:
+            return f"nothing here is called {strange[0]}"
+        if self._gave:
+            return f"the expression gives {_TYPES.get(min(self._gave), min(self._gave))}, not true or false"
+        return ""
 
     def _context(self, frame: Frame) -> dict[str, Any]:
         context: dict[str, Any] = {}
@@ -89,6 +109,13 @@ def _reason(error: Exception) -> str:
     text = " ".join(str(error).split()) or type(error).__name__
     found = _COMPLAINT.search(text)
     return f"character {found[1]}: {found[2].strip()[0].lower()}{found[2].strip()[1:160]}" if found else text[:200]
+
+
+def _field_names(document: Document) -> set[str]:
+    """What the fields of the messages of a capture are called."""
+    methods = {document.method(call) for call in document.calls()[:1_000]}
+    found = [document.schemas.descriptor(method, direction) for method in methods for direction in (0, 1)]
+    return {name for descriptor in found if descriptor is not None for name in descriptor.fields_by_name}
 
 
 def _fields(message: Any, names: frozenset[str], depth: int) -> dict[str, Any]:
@@ -125,6 +152,8 @@ def _one(field: FieldDescriptor, value: Any, names: frozenset[str], depth: int) 
 def completions(schemas: SchemaSet, methods: Iterator[str] | list[str], typed: str) -> list[str]:
     """What the last word of an unfinished expression may go on to: names of fields, one step further than it is."""
     match = re.search(r"[A-Za-z_][A-Za-z0-9_.]*$", typed)
+    if match is None and re.search(r"[\w\"')\]]$", typed):
+        return []  # behind a value
     word = match.group() if match else ""
     prefix, _, last = word.rpartition(".")
     found: dict[str, None] = {}

@@ -144,9 +144,11 @@ def _metadata(metadata: Metadata) -> str:
 # --- a call -----------------------------------------------------------------------------------------------------------
 
 
-def call_line(info: CallInfo, columns: int, *, mark: str = "", known: bool = True, label: str = "") -> Line:
-    """The row of a call: number, mark, method and what it is about (`label`), how it ended, and where there is room
-    events and duration."""
+def call_line(
+    info: CallInfo, columns: int, *, mark: str = "", known: bool = True, label: str = "", errors: int = 0
+) -> Line:
+    """The row of a call: number, mark, method and what it is about (`label`), how many errors are in it, how it ended,
+    and where there is room events and duration."""
     sign, role = call_end(info)
     mark = mark or ("damage" if info.hole else "")
     shown = MARKS[mark] if mark else sign
@@ -165,8 +167,9 @@ def call_line(info: CallInfo, columns: int, *, mark: str = "", known: bool = Tru
     if columns >= 60:
         end = status_name(info.code) if info.code is not None else (f"by the {info.why}" if info.why else "open")
         right = f"{right} {fit(clean(end, 18), 18 if columns >= 70 else 10)}"
-    line.append((fit(name, max(1, columns - width(line) - len(right))), "text"))
-    line.append((right, "dim"))
+    wrong = f" ✗{errors}" if errors else ""
+    line.append((fit(name, max(1, columns - width(line) - len(wrong) - len(right))), "text"))
+    line += [(wrong, "error"), (right, "dim")]
     return cut(line, columns)
 
 

@@ -76,7 +76,7 @@ class Notes:
             return self._kept(str(error))
         if not self._foreign:
             self._beside.unlink(missing_ok=True)
-        return ""
+        return f"the notes are in {self._document.path}"
 
     def _kept(self, why: str) -> str:
         kept = self._beside.exists() and not self._foreign

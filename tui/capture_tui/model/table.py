@@ -164,6 +164,14 @@ class FrameTable:
         """Whether the frame is a message in this direction."""
         return self.kinds[row] == _TYPES[Message] | direction << 7
 
+    def is_event(self, row: int) -> bool:
+        """Whether the frame is an event."""
+        return self.kinds[row] & 0x7F not in (_OTHER, _TYPES[Gap])
+
+    def direction(self, row: int) -> int:
+        """Who did it: see `Frame.direction`."""
+        return self.kinds[row] >> 7
+
     def longest_wait_ns(self) -> int:
         """The longest time between two frames."""
         return max((b - a for a, b in pairwise(self.times)), default=0)
