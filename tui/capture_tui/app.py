@@ -339,7 +339,7 @@ class Viewer(App[str]):
             if self.frames.key == frame.key and view.TABS[self._tab] == name:
                 self.query_one(f"#{name}", TextPane).put(lines)
 
-        self.call_from_thread(put)
+        self._tell(put)
 
     def _lines(self, frame: Frame, name: str, columns: int) -> list[Line]:
         if name == "checksums":
@@ -417,6 +417,16 @@ class Viewer(App[str]):
         self.frames.refresh()
         self.calls.refresh()
 
+    def _tell(self, callback: Callable[..., object], *args: object) -> None:
+        """From a worker: do something on the screen, if that is still there when its turn comes."""
+
+        def there() -> None:
+            if self.query("#frames"):
+                callback(*args)
+
+        with contextlib.suppress(RuntimeError):  # the program is over
+            self.call_from_thread(there)
+
     # --- reading ----------------------------------------------------------------------------------------------------
 
     @work(thread=True, exclusive=True, group="scan", description="scan")
@@ -428,7 +438,7 @@ class Viewer(App[str]):
     def count_errors(self) -> None:
         """Look for errors in each call, beside everything else."""
         if self.document.count_errors(lambda: self.is_running):
-            self.call_from_thread(self._counted)
+            self._tell(self._counted)
 
     def _counted(self) -> None:
         self.calls.refresh()
@@ -472,8 +482,7 @@ class Viewer(App[str]):
             if now - last[0] > _TICK:
                 last[0] = now
                 self._busy = f"{words} {part:.0%}, esc stops"
-                with contextlib.suppress(RuntimeError):  # the screen may be gone
-                    self.call_from_thread(self.show_status)
+                self._tell(self.show_status)
             return not stop.is_set() and self.is_running
 
         return goes_on
@@ -485,7 +494,7 @@ class Viewer(App[str]):
     def _finder(self, wanted: Predicate, by: int, none: str, goes_on: Callable[[float], bool]) -> None:
         stop, rows, start = self._stop, self.frames.rows, self.frames.key
         key = find(self.document, rows, start, wanted, back=by < 0, goes_on=goes_on)
-        self.call_from_thread(self._found, key, start, by, "" if stop.is_set() else none)
+        self._tell(self._found, key, start, by, "" if stop.is_set() else none)
 
     def _found(self, key: Key | None, start: Key, by: int, none: str) -> None:
         self._busy = ""
@@ -510,14 +519,14 @@ class Viewer(App[str]):
     @work(thread=True, exclusive=True, group="find", description="find")
     def _selector(self, wanted: Filter, rows: Rows, key: Key, goes_on: Callable[[float], bool]) -> None:
         found: list[Key] = []
-        self.call_from_thread(self.frames.show, keys_of(found), key)
+        self._tell(self.frames.show, keys_of(found), key)
         shown = [0, time.monotonic()]
 
         def took(one: Key) -> None:
             found.append(one)
             if time.monotonic() - shown[1] > _TICK:
                 shown[1] = time.monotonic()
-                self.call_from_thread(self.frames.reload)
+                self._tell(self.frames.reload)
 
         select(self.document, rows, wanted.matches, goes_on, took)
 
@@ -531,7 +540,7 @@ class Viewer(App[str]):
                     self.say(f"no frame matches the filter{f': {why}' if why else ''}", "warning")
             self.show_status()
 
-        self.call_from_thread(done)
+        self._tell(done)
 
     def action_again(self, by: int) -> None:
         """The search again."""
@@ -598,7 +607,7 @@ class Viewer(App[str]):
                 self.say(f"{path} became {change.value} here ({before})")
             self.show_status()
 
-        self.call_from_thread(done)
+        self._tell(done)
 
     # --- asking -----------------------------------------------------------------------------------------------------
 
@@ -756,7 +765,7 @@ class Viewer(App[str]):
         columns = max(40, self.size.width * 9 // 10 - 6)
         with open_capture(self.document.path, salvage=True) as reader:
             lines = list(figure_lines(stats(reader.entries()), columns))
-        self.call_from_thread(self.push_screen, Lines("statistics", lines))
+        self._tell(self.push_screen, Lines("statistics", lines))
 
     def action_help(self) -> None:
         """What can be done here."""
